@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+# The lab: network namespaces, the probe, and what runs in them.
+
+PROBE_SRC := $(wildcard test/lab/probe/*.c)
+PROBE_OBJ := $(PROBE_SRC:%.c=$(BUILD)/%.o)
+$(BUILD)/test/lab/probe/%.o: test/lab/probe/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(shell pkg-config --cflags libcrypto) -MMD -MP -c -o $@ $<
+$(BUILD)/bin/holdfast-probe: $(PROBE_OBJ)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $(PROBE_OBJ) $(shell pkg-config --libs libcrypto)
+-include $(PROBE_OBJ:.o=.d)
+
+BINARIES += $(BUILD)/bin/holdfast-probe
