@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# Peers that know nothing of Holdfast. Go modules are built by go, which does its own caching.
+
+.PHONY: peers
+## peers          the CONNECT-IP clients that the lab uses
+peers: build/peers/holdfast-connector
+build/peers/holdfast-connector: $(wildcard test/peers/connectip/*.go) test/peers/connectip/go.mod test/peers/connectip/go.sum
+	@mkdir -p $(@D)
+	cd test/peers/connectip && CGO_ENABLED=0 go build -p 2 -trimpath -buildvcs=false -o ../../../$@ .
