@@ -39,7 +39,7 @@ enter_netns() {
 pid_is() {
     local pid
     [ -s "$1" ] && pid=$(<"$1") && [[ $pid =~ ^[0-9]+$ ]] || return 1
-    [ -r "/proc/$pid/cmdline" ] && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -qF -- "$2"
+    { tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | grep -qF -- "$2"
 }
 
 # stop_pid PIDFILE MARK SIGNAL: ends that process and waits until it is gone; a foreign process of the same number is left alone.

@@ -16,17 +16,25 @@ shift
 umask 077
 
 names=(authority nopod)
-{
-    for node in "$@"; do
-        [[ $node =~ ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$ ]] || die "'$node' is no node name"
-        names+=("agent-$node" "foundation-$node")
-        printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: %s}\n' "$node"
-        for role in agent foundation; do
-            printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: holdfast-%s-%s, namespace: %s}\n' "$role" "$node" "$API_NAMESPACE"
-            printf 'spec: {nodeName: %s, serviceAccountName: holdfast-%s, automountServiceAccountToken: false, containers: [{name: main, image: none}]}\n' "$node" "$role"
-        done
+objects=
+for node in "$@"; do
+    [[ $node =~ ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$ ]] || die "'$node' is no node name"
+    names+=("agent-$node" "foundation-$node")
+    objects+="---
+apiVersion: v1
+kind: Node
+metadata: {name: $node}
+"
+    for role in agent foundation; do
+        objects+="---
+apiVersion: v1
+kind: Pod
+metadata: {name: holdfast-$role-$node, namespace: $API_NAMESPACE}
+spec: {nodeName: $node, serviceAccountName: holdfast-$role, automountServiceAccountToken: false, containers: [{name: main, image: none}]}
+"
     done
-} | "${IN[@]}" "$KUBECTL" --kubeconfig "$LAB/admin.kubeconfig" apply -f - >/dev/null
+done
+"${IN[@]}" "$KUBECTL" --kubeconfig "$LAB/admin.kubeconfig" apply -f - <<<"$objects" >/dev/null
 "$API_HERE/token.sh" "$LAB" "${names[@]}"
 
 kubeconfig() { # NAME CREDENTIAL

@@ -20,7 +20,7 @@ set -euo pipefail
 # shellcheck source=test/apiserver/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-[ $# = 1 ] && [ -n "$1" ] && [[ $1 != -* ]] || { sed -n '3,20s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+[ $# = 1 ] && [ -n "$1" ] && [[ $1 != -* ]] || { sed -n '3,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 BIND=${APISERVER_BIND:-127.0.0.1}
 case $BIND in 0.0.0.0) HOST=127.0.0.1 ;; ::) HOST=::1 ;; *) HOST=$BIND ;; esac
 HOST=${APISERVER_HOST:-$HOST}
@@ -40,10 +40,14 @@ LAB=$(cd "$1" && pwd)
 cd "$LAB"
 umask 077
 READY=
+STARTED=()
 finish() {
     local rc=$?
     trap - EXIT INT TERM
-    if [ -z "$READY" ]; then "$API_HERE/down.sh" "$LAB" || true; fi
+    if [ -z "$READY" ]; then
+        [ ${#STARTED[@]} = 0 ] || kill -KILL "${STARTED[@]}" 2>/dev/null || true # also what has not yet reached its exec
+        "$API_HERE/down.sh" "$LAB" || true
+    fi
     exit "$rc"
 }
 trap finish EXIT
@@ -113,7 +117,9 @@ start_etcd() {
             --listen-peer-urls "http://127.0.0.1:$peer" --initial-advertise-peer-urls "http://127.0.0.1:$peer" \
             --initial-cluster "lab=http://127.0.0.1:$peer" --heartbeat-interval 50 --election-timeout 300 \
             --log-level warn </dev/null >etcd.log 2>&1 &
+        STARTED+=($!)
         echo $! >etcd.pid
+        disown
         for ((i = 0; i < 1000; i++)); do
             if "${IN[@]}" curl -fs -m 1 "$ETCD_URL/health" >/dev/null 2>&1; then return; fi
             kill -0 "$(<etcd.pid)" 2>/dev/null || break
@@ -141,7 +147,9 @@ start_apiserver() {
             --etcd-compaction-interval=0 --etcd-count-metric-poll-period=0 --etcd-db-metric-poll-interval=0 --profiling=false)
         # shellcheck disable=SC2086 # flags separated by blanks
         setsid "${IN[@]}" "$BIN/kube-apiserver" "${flags[@]}" ${APISERVER_FLAGS:-} </dev/null >apiserver.log 2>&1 &
+        STARTED+=($!)
         echo $! >apiserver.pid
+        disown
         for ((i = 0; i < 1500; i++)); do # 90 s on a very busy machine
             kill -0 "$(<apiserver.pid)" 2>/dev/null || break
             code=$("${IN[@]}" curl -s -m 2 --cacert pki/ca.crt --cert pki/admin.crt --key pki/admin.key -o readyz.last \
