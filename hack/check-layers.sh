@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# check-layers.sh BUILD "PKGS" "PURE": what the compiler cannot refuse.
+#   1. every global symbol of pkg/<p> starts with "<p>_"
+#   2. a pure archive refers to nothing but its DEPS, its named libraries and a short list of libc functions
+#   3. banned functions appear nowhere; exit() only in cmd/ and test/
+#   4. pkg/README.md shows the layers that the Makefile has
+#   5. every file carries its licence line
+set -uo pipefail
+build=$1 pkgs=$2 pure=$3
+pass=0 fail=0
+ok() { pass=$((pass + 1)); }
+bad() { fail=$((fail + 1)); echo "check: $*"; }
+layers=$(make -s --no-print-directory print-layers)
+deps_of() { sed -n "s/^$1:[PD]:\(.*\)/\1/p" <<< "$layers"; }
+
+for p in $pkgs; do
+  lib=$build/lib/libhf_$p.a
+  [ -s "$lib" ] || continue
+  wrong=$(nm --defined-only -g "$lib" 2>/dev/null | awk 'NF==3 && $2 ~ /[TDBRCV]/ {print $3}' | grep -Ev "^_*${p}_|^__(asan|odr_asan|tsan|ubsan)" || true)
+  if [ -n "$wrong" ]; then bad "pkg/$p: global names without the prefix ${p}_: $(tr '\n' ' ' <<< "$wrong")"; else ok; fi
+done
+
+libc='mem(cpy|move|set|cmp|chr|rchr|mem)|str(len|nlen|cmp|ncmp|chr|rchr|str|spn|cspn|casecmp|ncasecmp|toul|toull|toll|tol|dup|ndup)|strncpy|v?snprintf|inet_(pton|ntop)|qsort|bsearch|abort|ffs|isalnum|isdigit|isxdigit|tolower|toupper|__ctype_.*|__.*_chk|__stack_chk_fail|__assert_fail|_GLOBAL_OFFSET_TABLE_|__isoc99_.*|__isoc23_.*|__errno_location|__(asan|ubsan|tsan|odr_asan|sanitizer)_.*|__popcountdi2'
+declare -A ext=([base]='EVP_.*|SHA256.*|CRYPTO_.*|OPENSSL_.*|malloc|calloc|realloc|free' [contract]='cJSON_.*' [audit]='' )
+for p in $pure; do
+  lib=$build/lib/libhf_$p.a
+  [ -s "$lib" ] || continue
+  allow="$libc"; for d in $p $(deps_of "$p"); do allow+="|${d}_.*"; done
+  [ -n "${ext[$p]:-}" ] && allow+="|${ext[$p]}"
+  own=$(nm --defined-only "$lib" 2>/dev/null | awk 'NF==3{print $3}' | sort -u)
+  wrong=$(nm -u "$lib" 2>/dev/null | awk '$1=="U"{print $2}' | sed 's/@.*//' | sort -u | grep -Evx "($allow)" | grep -vxF -e "$own" || true)
+  if [ -n "$wrong" ]; then bad "pkg/$p is pure, but refers to: $(tr '\n' ' ' <<< "$wrong")"; else ok; fi
+done
+
+files=$(git ls-files '*.c' '*.h')
+banned='\b(strcpy|strcat|sprintf|vsprintf|strtok|atoi|atol|gets|alloca|system)\s*\('
+hits=$(grep -nE "$banned" $files /dev/null | grep -vE ':\s*(\*|/\*|//)' || true)
+if [ -n "$hits" ]; then bad "banned function:"; echo "$hits"; else ok; fi
+hits=$(grep -nE '(^|[^a-z_])exit\s*\(' $(git ls-files 'pkg/*.c' 'pkg/*.h' | grep -v _test.c) /dev/null | grep -vE ':\s*(\*|/\*|//)' || true)
+if [ -n "$hits" ]; then bad "exit() outside cmd/:"; echo "$hits"; else ok; fi
+
+want=$(awk -F: '{print $1"|"$2"|"$3}' <<< "$layers")
+have=$(awk -F'|' '/^\| `/ {gsub(/[ `]/,"",$2); gsub(/ /,"",$3); d=$5; gsub(/,/,"",d); gsub(/^ +| +$/,"",d); print $2"|"$3"|"d}' pkg/README.md 2>/dev/null)
+if [ "$want" = "$have" ]; then ok; else bad "pkg/README.md and the Makefile name different layers:"; diff <(echo "$want") <(echo "$have"); fi
+
+miss=$(git ls-files | grep -vE '(^LICENSE$|go\.sum$|go\.mod$|\.json$|\.gitignore$|corpus/|testdata/|\.golden$|Cargo\.lock$)' | while read -r f; do [ -f "$f" ] && ! head -5 "$f" | grep -q 'SPDX-License-Identifier: Apache-2.0' && echo "$f"; done)
+if [ -n "$miss" ]; then bad "no SPDX line in the first five lines of:"; echo "$miss"; else ok; fi
+
+echo "check: $pass passed, $fail failed"
+[ "$fail" -eq 0 ]
