@@ -1,0 +1,134 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# What lies on a lab node and what runs there; sourced. A node's files are in nodes/NODE; processes of the agent see them
+# under NODE_VIEW, in a private mount (node-run), so that uid 65532 needs no way through the folders above.
+
+NODE_VIEW=$LAB_RUN/node
+AGENT_UID=65532
+BIN=${HOLDFAST_BIN:-$LAB_ROOT/build/bin}
+CONNECTOR=${HOLDFAST_CONNECTOR:-$LAB_ROOT/build/peers/holdfast-connector}
+
+node_dirs() {
+    local n
+    for n in edge1 edge2; do
+        mkdir -p "$LAB_DIR/nodes/$n"/{etc/tls,audit,bpf}
+        chown -R "$AGENT_UID:$AGENT_UID" "$LAB_DIR/nodes/$n/audit"
+        chmod 700 "$LAB_DIR/nodes/$n/audit"
+        # The foundation's pinned maps outlive its process, so the file system is not part of the private mount.
+        mount -t bpf "hf$LAB_ID" "$LAB_DIR/nodes/$n/bpf"
+    done
+    mkdir -p "$LAB_DIR/nodes/vpc"
+}
+
+node_unmount() {
+    local n
+    for n in edge1 edge2; do
+        ! mountpoint -q "$LAB_DIR/nodes/$n/bpf" || umount "$LAB_DIR/nodes/$n/bpf"
+    done
+}
+
+# BIRD: the edges announce what the foundation puts into kernel table 200 (protocol 199); the route's metric is the MED, so
+# a later epoch wins where an old route lingers. The VPC's router compares MED across neighbours.
+node_bird_configs() {
+    local i
+    for i in 1 2; do
+        cat >"$LAB_DIR/nodes/edge$i/bird.conf" <<X
+log "$LAB_DIR/log/edge$i.bird-routes.log" all;
+router id 10.0.0.$i;
+protocol device { scan time 2; }
+ipv6 table claims;
+protocol kernel claims_kernel { kernel table 200; learn; scan time 10; ipv6 { table claims; import where krt_source = 199; export none; }; }
+protocol pipe { table claims; peer table master6; import none; export all; }
+protocol bgp vpc {
+  local fd00:b:$i::1 as 6500$i; neighbor fd00:b:$i::2 as 65000;
+  connect delay time 0; connect retry time 1; error wait time 1, 2; hold time 3; keepalive time 1;
+  ipv6 { import none; next hop self; export filter { if net !~ [ ${POOL}{96,96} ] then reject; bgp_med = krt_metric; accept; }; };
+}
+X
+    done
+    cat >"$LAB_DIR/nodes/vpc/bird.conf" <<X
+log "$LAB_DIR/log/vpc.bird-routes.log" all;
+router id 10.0.0.9;
+protocol device { scan time 2; }
+protocol kernel { scan time 10; ipv6 { import none; export filter { krt_prefsrc = $VPC_HOST; accept; }; }; }
+template bgp edge {
+  local as 65000; med metric yes;
+  connect delay time 0; connect retry time 1; error wait time 1, 2; hold time 3; keepalive time 1;
+  ipv6 { import where net ~ [ ${POOL}{96,96} ]; export none; };
+}
+protocol bgp edge1 from edge { neighbor fd00:b:1::1 as 65001; }
+protocol bgp edge2 from edge { neighbor fd00:b:2::1 as 65002; }
+X
+}
+
+# Configuration, keys and credentials of both edges.
+node_files() {
+    local n e
+    for n in edge1 edge2; do
+        e=$LAB_DIR/nodes/$n/etc
+        cp "$LAB_DIR/api/ca.crt" "$e/api-ca.crt"
+        cp "$LAB_DIR/api/tokens/agent-$n" "$e/token"
+        cat >"$e/kubeconfig" <<X
+apiVersion: v1
+kind: Config
+clusters: [{name: lab, cluster: {server: "https://[$API_ADDR]:6443", certificate-authority: "$NODE_VIEW/etc/api-ca.crt"}}]
+users: [{name: agent, user: {tokenFile: "$NODE_VIEW/etc/token"}}]
+contexts: [{name: lab, context: {cluster: lab, user: agent, namespace: $LAB_NAMESPACE}}]
+current-context: lab
+X
+        cp "$LAB_DIR/pki/$n.crt" "$e/tls/tls.crt"
+        cp "$LAB_DIR/pki/$n.key" "$e/tls/tls.key"
+        cp "$LAB_DIR/pki/client-ca.crt" "$e/tls/client-ca.crt"
+        node_agent_config "$n"
+        chown -R "root:$AGENT_UID" "$e"
+        chmod -R u=rwX,g=rX,o= "$e"
+    done
+}
+
+# The one place where the lab's agent configuration is written: agent.yaml.in with the node's values.
+node_agent_config() {
+    sed -e "s|@NODE@|$1|g" -e "s|@ETC@|$NODE_VIEW/etc|g" -e "s|@AUDIT@|$NODE_VIEW/audit|g" \
+        -e "s|@UNDERLAY@|$(underlay_addr "$1")|g" -e "s|@NAMESPACE@|$LAB_NAMESPACE|g" \
+        "$LAB_HERE/agent.yaml.in" >"$LAB_DIR/nodes/$1/etc/agent.yaml"
+}
+
+# node_service NAME [TENANT]: the operator's ProviderService; the lab authority moves its validUntil on.
+node_service() {
+    sed -e "s|@NAME@|$1|g" -e "s|@TENANT@|${2:-acme}|g" -e "s|@POOL@|$POOL|g" -e "s|@DESTINATIONS@|$VPC_NET|g" \
+        -e "s|@VALID_UNTIL@|$(date -u -d '+290 seconds' +%Y-%m-%dT%H:%M:%SZ)|g" "$LAB_HERE/objects/service.yaml.in" |
+        lab_kubectl authority apply -f - >/dev/null
+}
+
+# node_binding TENANT CONNECTOR [SERVICE]: the operator's ConnectorBinding for the certificate identity spiffe://TENANT/CONNECTOR.
+node_binding() {
+    sed -e "s|@TENANT@|$1|g" -e "s|@CONNECTOR@|$2|g" -e "s|@SERVICE@|${3:-svc-a}|g" "$LAB_HERE/objects/binding.yaml.in" |
+        lab_kubectl operator apply -f - >/dev/null
+}
+
+node_start_agent() {
+    local n=$1
+    shift
+    [ -x "$BIN/holdfast-agent" ] || die "$BIN/holdfast-agent is missing (run 'make')"
+    proc_start "$n" agent "$LAB_HERE/node-run" "$LAB_DIR/nodes/$n" "$BIN" "$NODE_VIEW" \
+        setpriv --reuid "$AGENT_UID" --regid "$AGENT_UID" --clear-groups --no-new-privs --inh-caps=-all --ambient-caps=-all --bounding-set=-all \
+        env -i PATH=/usr/bin:/bin "ASAN_OPTIONS=${ASAN_OPTIONS:-}" "UBSAN_OPTIONS=${UBSAN_OPTIONS:-}" "TSAN_OPTIONS=${TSAN_OPTIONS:-}" \
+        "NODE_NAME=$n" "POD_NAMESPACE=$LAB_NAMESPACE" \
+        "$NODE_VIEW/bin/holdfast-agent" --config "$NODE_VIEW/etc/agent.yaml" "$@"
+}
+
+node_start_foundation() {
+    local n=$1
+    shift
+    [ -x "$BIN/holdfast-foundation" ] || die "$BIN/holdfast-foundation is missing (run 'make')"
+    proc_start "$n" foundation "$BIN/holdfast-foundation" "$@"
+}
+
+# node_start_connector SITE [ARG...]: the connector with the certificate of that name; its TUN is hfc0.
+node_start_connector() {
+    local site=${1:?lab start DIR connector client SITE: the name of a certificate in pki/} p=$LAB_DIR/pki
+    shift
+    [ -s "$p/$site.crt" ] || die "no certificate '$site' in $p"
+    [ -x "$CONNECTOR" ] || die "$CONNECTOR is missing (run 'make peers')"
+    proc_start client connector "$CONNECTOR" -edges "edge1=[$(underlay_addr edge1)]:4433,edge2=[$(underlay_addr edge2)]:4433" \
+        -ca "$p/edge-ca.crt" -cert "$p/$site.crt" -key "$p/$site.key" "$@"
+}
