@@ -12,3 +12,9 @@ $(BUILD)/bin/holdfast-probe: $(PROBE_OBJ)
 -include $(PROBE_OBJ:.o=.d)
 
 BINARIES += $(BUILD)/bin/holdfast-probe
+
+.PHONY: test-lab-tool
+SUITES += test-lab-tool
+## test-lab-tool  the lab's own test: what it builds, and that it leaves nothing behind
+test-lab-tool: $(BUILD)/bin/holdfast-probe
+	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/lab-tool test/lab/lab_test.sh

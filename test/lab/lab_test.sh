@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Test of the lab's tool itself: what it builds, and that it leaves nothing behind, also when it is killed half-way.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=test/lab/lib/check.sh
+. "$here/lib/check.sh"
+lab=$here/lab
+tmp=$(mktemp -d)
+probe=${HOLDFAST_BIN:-$here/../../build/bin}/holdfast-probe
+trap '"$lab" down "$tmp/a" 2>/dev/null; "$lab" down "$tmp/b" 2>/dev/null; rm -rf "$tmp"' EXIT
+trap 'exit 130' INT TERM
+
+id_of() { sed -n 's/^LAB_ID=//p' "$1/lab.env"; }
+no_process() { ! pgrep -af "$1"; }
+nothing_left() { # ID DIR
+    ! ip netns list | grep "hf$1-" && ! mount | grep "hf$1" && [ ! -e "/run/holdfast-lab/$1" ] && eventually 1 no_process "$2/"
+}
+ping6() { "$lab" exec "$tmp/a" "$1" ping -c 1 -W 2 "$2"; }
+bgp_up() { [ "$(birdc -s "$tmp/a/nodes/vpc/bird.ctl" show protocols | grep -c Established)" = 2 ]; }
+route_at_vpc() { "$lab" exec "$tmp/a" vpc ip -6 route show fd12::1:0:5:0:0/96 | grep "via $1 "; }
+no_route_at_vpc() { ! route_at_vpc ''; }
+announce() { "$lab" exec "$tmp/a" "$1" ip -6 route "$2" blackhole fd12:0:0:1:0:5::/96 table 200 proto 199 metric "$3"; }
+
+check "up" "$lab" up "$tmp/a" --net-only
+id=$(id_of "$tmp/a")
+check "client reaches edge1" ping6 client fd00:c::1
+check "client reaches edge2" ping6 client fd00:c::2
+check "edge1 reaches the API server's address" ping6 edge1 fd00:a::10
+check "edge2 reaches the VPC host" ping6 edge2 fd20::10
+check "client does not reach the VPC host by itself" fails_with unreachable ping6 client fd20::10
+check "both BGP sessions are up" eventually 10 bgp_up
+announce edge1 add 4294967294
+check "a claim's route arrives at the VPC" eventually 5 route_at_vpc fd00:b:1::1
+announce edge2 add 4294967293
+check "a later epoch wins while the old route lingers" eventually 5 route_at_vpc fd00:b:2::1
+announce edge2 del 4294967293
+check "without it the older route is back" eventually 5 route_at_vpc fd00:b:1::1
+announce edge1 del 4294967294
+check "a withdrawn route leaves the VPC" eventually 5 no_route_at_vpc
+"$lab" exec "$tmp/a" edge1 ip -6 route add blackhole fd12:0:0:1:0:6::/96 table 200 proto 4 metric 7
+sleep 0.3 # longer than any announcement above takes
+check "a route of another protocol is not announced" fails_with '' "$lab" exec "$tmp/a" vpc bash -c 'ip -6 route | grep fd12::1:0:6'
+
+node() { "$lab" exec "$tmp/a" edge1 "$here/node-run" "$tmp/a/nodes/edge1" "$tmp" /run/holdfast-lab/node setpriv --reuid 65532 --regid 65532 \
+    --clear-groups --no-new-privs --inh-caps=-all --ambient-caps=-all --bounding-set=-all bash -c "$1"; }
+check "the agent's view: /dev/net/tun opens without capability" node 'grep -q "CapBnd:.0000000000000000" /proc/self/status && exec 3<>/dev/net/tun'
+check "the agent's view: its audit folder is writable" node 'echo x >/run/holdfast-lab/node/audit/x'
+check "the agent's view: its configuration is not" fails_with "Read-only file system" node 'echo x >/run/holdfast-lab/node/etc/x'
+check "the agent's view: another node's keys are out of reach" fails_with "Permission denied" node "cat $tmp/a/pki/site-1.key"
+
+"$lab" run "$tmp/a" vpc sleeper sleep 1000
+check "a process that runs is not started twice" fails_with "running already" "$lab" run "$tmp/a" vpc sleeper sleep 1000
+check "stop tells the exit status" fails_with 143 "$lab" stop "$tmp/a" sleeper vpc
+"$lab" run "$tmp/a" vpc ends sh -c 'exit 7'
+check "stop of an ended process says so" fails_with "ended with status 7" eventually 1 "$lab" stop "$tmp/a" ends vpc
+"$lab" run "$tmp/a" vpc echo "$probe" tcp-serve --bind fd20::10 --port 7001
+check "a checksummed transfer to the VPC host" eventually 5 "$lab" exec "$tmp/a" edge1 "$probe" tcp-xfer --to fd20::10 --port 7001 --count 3000000
+check "kill -KILL waits for the end" "$lab" kill -KILL "$tmp/a" echo vpc
+
+check "a lab beside it" "$lab" up "$tmp/b" --net-only
+id_b=$(id_of "$tmp/b")
+check "down" "$lab" down "$tmp/a"
+check "nothing is left" nothing_left "$id" "$tmp/a"
+check "the other lab is untouched" "$lab" exec "$tmp/b" client ping -c 1 -W 2 fd00:c::1
+check "down twice" "$lab" down "$tmp/a"
+check "up over a lab that was not taken down" "$lab" up "$tmp/b" --net-only
+check "the earlier one is gone" nothing_left "$id_b" /nonexistent
+id_b=$(id_of "$tmp/b")
+check "down of the other" "$lab" down "$tmp/b"
+check "nothing is left of it" nothing_left "$id_b" "$tmp/b"
+
+# Killed half-way, at several points; what is there then must go by `down` (or by `reap` when its owner is dead too).
+for ms in 050 150 300 500; do
+    rm -rf "$tmp/a"
+    "$lab" up "$tmp/a" --net-only 2>/dev/null & pid=$!
+    sleep "0.$ms"
+    kill -KILL "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+    if [ -s "$tmp/a/lab.env" ]; then
+        id=$(id_of "$tmp/a")
+        check "killed after $ms ms: down works" "$lab" down "$tmp/a"
+        check "killed after $ms ms: nothing is left" nothing_left "$id" "$tmp/a"
+    fi
+done
+"$lab" up "$tmp/a" --net-only 2>/dev/null & pid=$!
+eventually 5 test -s "$tmp/a/lab.env"
+id=$(id_of "$tmp/a")
+kill -TERM "$pid"
+wait "$pid" && rc=0 || rc=$?
+check "SIGTERM ends the start with its own status" test "$rc" = 143
+check "SIGTERM leaves nothing" nothing_left "$id" "$tmp/a"
+sleep 1000 & owner=$!
+check "a lab with an owner" "$lab" up "$tmp/a" --net-only --owner "$owner"
+id=$(id_of "$tmp/a")
+check "reap leaves it alone while the owner lives" "$lab" reap
+check "it still works" "$lab" exec "$tmp/a" client ping -c 1 -W 2 fd00:c::1
+kill -KILL "$owner"
+wait "$owner" 2>/dev/null || true
+check "reap takes it down when the owner is dead" "$lab" reap
+check "reap leaves nothing" nothing_left "$id" "$tmp/a"
+
+check "unknown command" fails_with "unknown command 'frob'" "$lab" frob
+check "unknown node" fails_with "no lab" "$lab" exec "$tmp/a/none" edge1 true
+check "damaged state is refused" bash -c 'mkdir -p "$1" && echo LAB_ID=../../etc >"$1/lab.env" && ! "$2" status "$1"' _ "$tmp/c" "$lab"
+
+# The same with the API server on its way up, when there is one to start.
+if [ -n "$(find "${KUBEBUILDER_ASSETS:-${HOLDFAST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/holdfast}/bin}" -name kube-apiserver 2>/dev/null)" ]; then
+    for signal in KILL TERM; do
+        rm -rf "$tmp/a"
+        "$lab" up "$tmp/a" 2>/dev/null & pid=$!
+        check "API server starting" eventually 10 test -s "$tmp/a/api/etcd.pid"
+        id=$(id_of "$tmp/a")
+        kill "-$signal" "$pid"
+        wait "$pid" 2>/dev/null || true
+        [ $signal = TERM ] || check "$signal while the API server starts: down works" "$lab" down "$tmp/a"
+        check "$signal while the API server starts: nothing is left" nothing_left "$id" "$tmp/a"
+    done
+fi
+checks_done
