@@ -27,11 +27,16 @@ struct loop_field {
 #define LOG_INT(k, v)  ((struct loop_field){LOOP_F_INT, (k), (const char *)0, (int64_t)(v)})
 #define LOG_BOOL(k, v) ((struct loop_field){LOOP_F_BOOL, (k), (const char *)0, (v) ? 1 : 0})
 
+/* Lines of one event (and level) per second before the rest is only counted. */
+#define LOOP_LOG_BURST 50
+
 struct loop_log;
 /* `fd` stays the caller's. NULL when there is no memory. */
 struct loop_log *loop_log_new(int fd, enum loop_level max, bool json, const char *logger);
 struct loop_log *loop_log_free(struct loop_log *l);
 void loop_log_level(struct loop_log *l, enum loop_level max);
+/* Writes the summaries that are due (also done by every log call and by free); for a timer of the owner. */
+void loop_log_flush(struct loop_log *l);
 /* `event` is a constant ("session_state"), `msg` a plain sentence. NULL log = nothing. */
 void loop_log_fields(struct loop_log *l, enum loop_level level, const char *event, const char *msg,
                      const struct loop_field *fields, unsigned n);
