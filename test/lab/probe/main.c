@@ -15,8 +15,8 @@
 static volatile sig_atomic_t stopped;
 
 static const char usage[] = "usage: probe send --to ADDR --port N [--bind ADDR] [--interval US] [--count N] "
-                            "[--size BYTES] [--stream N]\n"
-                            "       probe recv --port N [--bind ADDR] [--log FILE]\n"
+                            "[--size BYTES] [--stream N] [--log FILE]\n"
+                            "       probe recv --port N [--bind ADDR] [--echo] [--log FILE]\n"
                             "       probe cap --if LINK [--if LINK ...] [--prefix P/LEN] [--log FILE]\n"
                             "       probe tcp-serve --port N [--bind ADDR] [--log FILE]\n"
                             "       probe tcp-xfer --to ADDR --port N --count BYTES [--timeout MS]\n"
@@ -112,12 +112,19 @@ static uint64_t number(const char *name, const char *text, uint64_t max)
 }
 
 static const struct option options[] = {
-    {"to", required_argument, NULL, 't'},      {"bind", required_argument, NULL, 'b'},
-    {"port", required_argument, NULL, 'p'},    {"interval", required_argument, NULL, 'i'},
-    {"count", required_argument, NULL, 'c'},   {"size", required_argument, NULL, 's'},
-    {"stream", required_argument, NULL, 'm'},  {"log", required_argument, NULL, 'l'},
-    {"if", required_argument, NULL, 'f'},      {"prefix", required_argument, NULL, 'x'},
-    {"timeout", required_argument, NULL, 'w'}, {NULL, 0, NULL, 0},
+    {"to", required_argument, NULL, 't'},
+    {"bind", required_argument, NULL, 'b'},
+    {"port", required_argument, NULL, 'p'},
+    {"interval", required_argument, NULL, 'i'},
+    {"count", required_argument, NULL, 'c'},
+    {"size", required_argument, NULL, 's'},
+    {"stream", required_argument, NULL, 'm'},
+    {"log", required_argument, NULL, 'l'},
+    {"if", required_argument, NULL, 'f'},
+    {"prefix", required_argument, NULL, 'x'},
+    {"timeout", required_argument, NULL, 'w'},
+    {"echo", no_argument, NULL, 'e'},
+    {NULL, 0, NULL, 0},
 };
 
 static void parse(struct probe_opts *o, int argc, char **argv)
@@ -153,6 +160,9 @@ static void parse(struct probe_opts *o, int argc, char **argv)
             if (o->n_ifs == sizeof o->ifs / sizeof *o->ifs)
                 probe_die("more than %zu links", sizeof o->ifs / sizeof *o->ifs);
             o->ifs[o->n_ifs++] = optarg;
+            break;
+        case 'e':
+            o->echo = true;
             break;
         case 'x':
             o->prefix = optarg;

@@ -17,6 +17,7 @@ struct probe_opts {
     uint64_t count;     /* packets or bytes, 0 = until SIGTERM */
     uint32_t size;      /* payload bytes of a numbered packet */
     uint32_t stream;    /* number that marks the flow */
+    bool echo;          /* recv: send each packet back */
     const char *log;    /* file for the lines, NULL = stdout */
     const char *ifs[8]; /* links to capture on */
     unsigned n_ifs;
@@ -39,7 +40,8 @@ void probe_addr(const char *text, uint16_t port, struct sockaddr_storage *ret, s
 int64_t probe_msg_time(struct msghdr *m);
 
 /* Sub-commands: each returns the exit status. */
-int probe_send(const struct probe_opts *o); /* numbered UDP packets to o->to, every o->interval */
+int probe_send(const struct probe_opts *o); /* numbered UDP packets to o->to, every o->interval; logs what
+                                               comes back as recv does */
 int probe_recv(const struct probe_opts *o); /* logs "stream,seq,sent,received,link,source" */
 int probe_cap(const struct probe_opts *o);  /* logs "time,link,in|out,source,destination,protocol,length" */
 int probe_tcp_serve(const struct probe_opts *o); /* answers tcp_xfer, one connection after the other */

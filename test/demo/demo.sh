@@ -1,0 +1,289 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# demo.sh [DIR]: Holdfast's main job on real parts, as a story with a timeline: API server, two edge nodes with foundation and
+# agent, a connector that we did not write, a VPC host. Everything happens in network namespaces of this machine. Exit 0 only
+# when every step was seen. The summary is in DIR/summary.json (default build/demo). Needs root; `make demo` builds first.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+D=${1:-$root/build/demo}
+PROBE=${HOLDFAST_BIN:-$root/build/bin}/holdfast-probe
+LAB=$root/test/lab/lab
+# shellcheck source=test/demo/lib.sh
+. "$here/lib.sh"
+lab() { "$LAB" "$@"; }
+k() { local u=$1; shift; lab kubectl "$D" "$u" "$@"; }
+
+[ "$(id -u)" = 0 ] || { echo "demo: error: needs root, for network namespaces (try: sudo make demo)" >&2; exit 1; }
+mkdir -p "$D"
+D=$(cd "$D" && pwd)
+rm -f "$D"/{timeline,steps,timings,bounds}.jsonl "$D"/{summary.json,missing}
+: >"$D/timings.jsonl"
+: >"$D/bounds.jsonl"
+FAILURE=''
+finish() {
+    local rc=$? left=''
+    trap - EXIT INT TERM
+    if [ "$rc" != 0 ]; then
+        [ -n "$FAILURE" ] || FAILURE="interrupted or ended early (status $rc)"
+        step_end false
+        show_logs >&2 || true
+    fi
+    lab down "$D" || { rc=1; left='lab could not be taken down'; FAILURE=${FAILURE:-$left}; }
+    summary "$rc"
+    exit "$rc"
+}
+show_logs() {
+    local f
+    printf '\nLast lines of the logs (whole in %s/log):\n' "$D"
+    for f in edge1.agent edge2.agent edge1.foundation edge2.foundation client.connector; do
+        [ -s "$D/log/$f.log" ] || continue
+        printf -- '--- %s\n' "$f"
+        tail -n 6 "$D/log/$f.log" | cut -c1-400
+    done
+}
+summary() {
+    [ -s "$D/steps.jsonl" ] || : >"$D/steps.jsonl"
+    [ -s "$D/timeline.jsonl" ] || : >"$D/timeline.jsonl"
+    jq -n --argjson ok "$([ "$1" = 0 ] && echo true || echo false)" --arg failure "$FAILURE" --argjson ms "$(ms_between "$T0" "$(now_ns)")" \
+        --slurpfile steps "$D/steps.jsonl" --slurpfile timeline "$D/timeline.jsonl" \
+        --slurpfile timings "$D/timings.jsonl" --slurpfile bounds "$D/bounds.jsonl" \
+        '{ok: $ok, failure: (if $failure == "" then null else $failure end), ms: $ms, steps: $steps, timings: ($timings | add // {}),
+          bounds: $bounds, timeline: $timeline}' >"$D/summary.json"
+    if [ "$1" = 0 ]; then
+        printf '\nThe demo passed in %.1f s. Summary: %s\n' "$(ms_between "$T0" "$(now_ns)" | awk '{print $1 / 1000}')" "$D/summary.json"
+    else
+        printf '\nThe demo FAILED in step %s: %s\nSummary: %s\n' "$STEP" "$FAILURE" "$D/summary.json" >&2
+    fi
+}
+T0=$(now_ns)
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# ---- observers ---------------------------------------------------------------------------------------------------
+watch_kind() { # KIND GROUP
+    local url="https://[fd00:a::10]:6443/apis/$2/v1alpha1/namespaces/holdfast-system/$1?watch=1&timeoutSeconds=900"
+    # shellcheck disable=SC2016
+    lab run "$D" api "watch-$1" bash -c 'curl -sN --cacert "$1/ca.crt" --cert "$1/admin.crt" --key "$1/admin.key" "$2" | "$3" stamp' \
+        _ "$D/api/pki" "$url" "$PROBE"
+}
+observers() {
+    local kind
+    for kind in routeclaims providerinstances hostattachments; do watch_kind $kind edge.galactic.datumapis.com; done
+    watch_kind connectorbindings masque.galactic.datumapis.com
+    # shellcheck disable=SC2016
+    lab run "$D" vpc routes bash -c 'stdbuf -oL ip -6 monitor route | "$1" stamp' _ "$PROBE"
+    lab run "$D" vpc cap "$PROBE" cap --if e1 --if e2 --prefix fd12:0:0:1::/64 --log "$D/log/cap.csv"
+    lab run "$D" vpc recv "$PROBE" recv --port 7000 --bind fd20::10 --echo --log "$D/log/to-vpc.csv"
+    lab run "$D" vpc tcp "$PROBE" tcp-serve --port 7001 --bind fd20::10
+    lab run "$D" client recv "$PROBE" recv --port 7000 --log "$D/log/to-client.csv"
+    lab run "$D" client tcp "$PROBE" tcp-serve --port 7001
+}
+instance_ready() { # NODE SINCE
+    seen "$D/log/api.watch-providerinstances.log" "$2" \
+        '.object.spec.nodeName == "'"$1"'" and .object.status.acceptedProcessID == .object.spec.processID and .object.status.acceptedEpoch == .object.spec.epoch'
+}
+agent_ready() { lab exec "$D" "$1" curl -sf -m 1 "http://[$2]:9780/readyz" -o /dev/null && now_ns; }
+claim() { seen "$D/log/api.watch-routeclaims.log" "$@"; }
+claim_field() { k admin get rclaim "$CLAIM" -o "jsonpath={$1}"; }
+other() { if [ "$1" = edge1 ]; then echo edge2; else echo edge1; fi; }
+link_of() { echo "e${1#edge}"; }
+
+# ---- 1 -----------------------------------------------------------------------------------------------------------
+lab reap
+step "API server, CRDs, RBAC, admission; foundation and agent on edge1 and edge2; two instance leases live"
+lab up "$D" --owner $$ 2>&1 | sed 's/^/              /'
+tl lab "network, API server, CRDs, roles and admission policies are up"
+observers
+for n in edge1 edge2; do lab start "$D" foundation "$n"; done
+tl foundation "started on edge1 and edge2"
+mark=$(now_ns)
+for n in edge1 edge2; do lab start "$D" agent "$n"; done
+for n in edge1 edge2; do
+    must t 20 "the foundation of $n accepts the agent's instance lease" instance_ready "$n" 0
+    tl foundation "$n: instance lease accepted" "$t"
+done
+for n in edge1 edge2; do
+    must t 20 "$n's agent is ready (/readyz)" agent_ready "$n" "fd00:c::${n#edge}"
+    tl "agent $n" "ready" "$t"
+done
+k operator get pi 2>&1 | sed 's/^/              /'
+
+# ---- 2 -----------------------------------------------------------------------------------------------------------
+step "A stranger is refused; a bound connector gets its /96; ping, TCP with checksum, both ways"
+lab exec "$D" client "$root/build/peers/holdfast-connector" -once -explain -tun '' -dial-timeout 3s -edges 'edge1=[fd00:c::1]:4433' \
+    -ca "$D/pki/edge-ca.crt" -cert "$D/pki/stranger.crt" -key "$D/pki/stranger.key" >"$D/log/stranger.log" && fail "a stranger was admitted" || true
+reason=$(jq -r 'select(.event == "refused") | "\(.status): \(.reason)"' "$D/log/stranger.log")
+[[ $reason == 403* ]] || fail "a stranger should get 403 with a reason, got: ${reason:-$(tail -n 1 "$D/log/stranger.log")}"
+tl stranger "refused, $reason"
+lab binding "$D" acme site-1
+tl operator "ConnectorBinding acme.site-1 added"
+mark=$(now_ns)
+lab start "$D" connector client site-1
+must e 10 "the connector is admitted by edge1" event "$mark" '.event == "connected" and .edge == "edge1"'
+PREFIX=$(jq -r '.prefix[0]' <<<"$e")
+[[ $PREFIX == *:*/96 ]] || fail "the connector got '$PREFIX' instead of a /96"
+ADDR=$(lab exec "$D" client ip -6 -j addr show dev hfc0 | jq -r '.[0].addr_info[0].local')
+first_try=$(event "$mark" '.event == "connecting"' | jq .t)
+tl connector "session on edge1, prefix $PREFIX, address $ADDR, $(jq .ms <<<"$e") ms after its request" "$(jq .t <<<"$e")"
+bound "first connect" "$(jq .ms <<<"$e")" 1000
+timing firstConnectFromFirstTryMs "$(ms_between "$first_try" "$(jq .t <<<"$e")")"
+CLAIM=$(k admin get rclaim -o 'jsonpath={.items[0].metadata.name}')
+lab exec "$D" client ping -c 3 -i 0.05 -W 2 fd20::10 >"$D/log/ping-up.log" || fail "no ping from the connector to the VPC host: $(tail -n 3 "$D/log/ping-up.log")"
+tl connector "pings the VPC host: $(tail -n 1 "$D/log/ping-up.log")"
+lab exec "$D" vpc ping -c 3 -i 0.05 -W 2 "$ADDR" >"$D/log/ping-down.log" || fail "no ping from the VPC host to the connector: $(tail -n 3 "$D/log/ping-down.log")"
+tl "VPC host" "pings the connector: $(tail -n 1 "$D/log/ping-down.log")"
+x=$(lab exec "$D" client "$PROBE" tcp-xfer --to fd20::10 --port 7001 --count 4000000) || fail "TCP transfer from the connector: $x"
+tl connector "4 MB up and down by TCP, SHA-256 agrees, $(jq .ms <<<"$x") ms"
+x=$(lab exec "$D" vpc "$PROBE" tcp-xfer --to "$ADDR" --port 7001 --count 4000000) || fail "TCP transfer from the VPC host: $x"
+tl "VPC host" "4 MB down and up by TCP, SHA-256 agrees, $(jq .ms <<<"$x") ms"
+k operator get pi,ha,ps,rclaim,cb 2>&1 | sed 's/^/              /'
+# From here on numbered packets flow all the time, with echo one way, plain the other.
+lab run "$D" client send "$PROBE" send --bind "$ADDR" --to fd20::10 --port 7000 --interval 4000 --stream 1 --log "$D/log/echo.csv"
+lab run "$D" vpc send "$PROBE" send --bind fd20::10 --to "$ADDR" --port 7000 --interval 4000 --stream 2
+mark=$(now_ns)
+must t 5 "numbered packets come back as echoes" packet_first "$D/log/echo.csv" "$mark"
+must t 5 "numbered packets from the VPC host arrive" packet_first "$D/log/to-client.csv" "$mark"
+# Reconnect on the same node: the connector leaves and comes back.
+lab stop "$D" connector client >/dev/null || true
+must t 5 "the claim is released after the connector left" claim "$mark" '.object.metadata.name == "'"$CLAIM"'" and .object.spec.releaseTime != null'
+tl "agent edge1" "connector left: claim released" "$t"
+mark=$(now_ns)
+lab start "$D" connector client site-1
+must e 10 "the connector is admitted again by edge1" event "$mark" '.event == "connected" and .edge == "edge1"'
+[ "$(jq -r '.prefix[0]' <<<"$e")" = "$PREFIX" ] || fail "after the reconnect the prefix is $(jq -c .prefix <<<"$e"), it was $PREFIX"
+must t 5 "echoes after the reconnect" packet_first "$D/log/echo.csv" "$(jq .t <<<"$e")"
+tl connector "back on edge1 with the same prefix, $(jq .ms <<<"$e") ms after its request" "$(jq .t <<<"$e")"
+bound "reconnect on the same node" "$(jq .ms <<<"$e")" 300
+
+# ---- 3 -----------------------------------------------------------------------------------------------------------
+step "The binding is suspended: last packet, gate closed, route gone; resumed: first echo within 1 s"
+mark=$(now_ns)
+k operator patch cb acme.site-1 --type merge -p '{"spec":{"suspended":true}}' >/dev/null
+must susp 5 "the suspension is in the API server" seen "$D/log/api.watch-connectorbindings.log" "$mark" '.object.spec.suspended == true'
+tl operator "binding suspended" "$susp"
+must gate 5 "the foundation closes the gate" claim "$susp" '.object.status.closedEpoch == .object.spec.epoch'
+must route 5 "the route is gone at the VPC host" text_seen "$D/log/vpc.routes.log" "$susp" "^[0-9]+ Deleted ${PREFIX%/96}"
+must e 5 "the connector is told" event "$susp" '.event == "closed"'
+sleep 1 # a second in which nothing may pass
+until=$(now_ns)
+last_up=$(packet_last "$D/log/to-vpc.csv" 0 "$until") || fail "no packet at the VPC host at all"
+last_down=$(packet_last "$D/log/to-client.csv" 0 "$until") || fail "no packet at the connector at all"
+last=$((last_up > last_down ? last_up : last_down))
+tl connector "last packet in either direction, $(ms_between "$susp" "$last") ms after the suspension" "$last"
+tl foundation "gate closed and confirmed, $(ms_between "$susp" "$gate") ms after" "$gate"
+tl "VPC host" "route gone, $(ms_between "$susp" "$route") ms after" "$route"
+timing suspendToLastPacketMs "$(ms_between "$susp" "$last")"
+timing suspendToGateClosedMs "$(ms_between "$susp" "$gate")"
+timing suspendToRouteGoneMs "$(ms_between "$susp" "$route")"
+[ "$last" -lt $((susp + 1000000000)) ] || fail "packets passed $(ms_between "$susp" "$last") ms after the suspension"
+n=$(cap_count e1 in $((gate)) "$until")
+[ "$n" = 0 ] || fail "$n packets came through edge1 after its gate was confirmed closed"
+e=$(event "$susp" '.event == "refused"') || fail "the suspended connector is not refused"
+tl connector "refused meanwhile with $(jq .status <<<"$e")"
+mark=$(now_ns)
+k operator patch cb acme.site-1 --type merge -p '{"spec":{"suspended":false}}' >/dev/null
+must resumed 5 "the resume is in the API server" seen "$D/log/api.watch-connectorbindings.log" "$mark" '.object.spec.suspended != true'
+tl operator "binding resumed" "$resumed"
+must echo_t 5 "an echo reply after the resume" packet_first "$D/log/echo.csv" "$resumed"
+tl connector "first echo reply, $(ms_between "$resumed" "$echo_t") ms after the resume" "$echo_t"
+timing resumeToFirstEchoMs "$(ms_between "$resumed" "$echo_t")"
+[ "$echo_t" -lt $((resumed + 1000000000)) ] || fail "the first echo came $(ms_between "$resumed" "$echo_t") ms after the resume, more than 1 s"
+e=$(event "$resumed" '.event == "connected"')
+at=$(jq -r .edge <<<"$e")
+[ "$at" = edge1 ] || fail "after the resume the connector is on $at, not on edge1"
+
+# ---- 4 -----------------------------------------------------------------------------------------------------------
+step "edge1's agent gets SIGKILL; the connector goes to edge2; no packet through edge1 after its gate closed"
+old=$(claim_field .spec.epoch)
+mark=$(now_ns)
+lab kill -KILL "$D" agent edge1
+tl "agent edge1" "SIGKILL" "$mark"
+must e 20 "the connector notices" event "$mark" '.event == "closed"'
+tl connector "notices: $(jq -r .error <<<"$e")" "$(jq .t <<<"$e")"
+lost=$(jq .t <<<"$e")
+must taken 20 "edge2's agent takes the claim over" claim "$mark" '.object.spec.epoch == '"$((old + 1))"' and .object.spec.holder.node == "edge2"'
+tl "agent edge2" "claim taken over, epoch $old -> $((old + 1))" "$taken"
+must closed 20 "edge1's foundation confirms the closure" claim "$mark" '.object.status.closedEpoch == '"$old"
+reason=$(claim_field .status.closedReason)
+[ "$reason" = Confirmed ] || fail "closedReason is '$reason', it should be Confirmed: edge1's foundation lives"
+tl "foundation" "edge1: epoch $old closed, $reason" "$closed"
+must open 20 "edge2's foundation opens its gate" claim "$mark" '.object.status.gate.epoch == '"$((old + 1))"' and .object.status.gate.state == "Open"'
+tl "foundation" "edge2: gate open for epoch $((old + 1))" "$open"
+must e 20 "the connector is admitted by edge2" event "$mark" '.event == "connected" and .edge == "edge2"'
+[ "$(jq -r '.prefix[0]' <<<"$e")" = "$PREFIX" ] || fail "on edge2 the prefix is $(jq -c .prefix <<<"$e"), it was $PREFIX"
+tl connector "session on edge2, same prefix, $(jq .ms <<<"$e") ms after its request" "$(jq .t <<<"$e")"
+must up 10 "an echo through edge2" packet_first "$D/log/echo.csv" "$(jq .t <<<"$e")"
+must down 10 "a packet from the VPC host through edge2" packet_first "$D/log/to-client.csv" "$(jq .t <<<"$e")"
+tl connector "packets flow both ways again, $(ms_between "$mark" $((up > down ? up : down))) ms after the kill" $((up > down ? up : down))
+bound "takeover from a live node" "$(jq .ms <<<"$e")" 1000
+timing killToNoticedMs "$(ms_between "$mark" "$lost")"
+timing killToPacketsMs "$(ms_between "$mark" $((up > down ? up : down)))"
+sleep 0.5
+n=$(cap_count e1 in "$closed" "$(now_ns)")
+[ "$n" = 0 ] || fail "$n packets came through edge1 after its gate was confirmed closed"
+n2=$(cap_count e2 in "$closed" "$(now_ns)")
+[ "$n2" -gt 0 ] || fail "the capture saw no packet from edge2, so it proves nothing about edge1"
+tl "VPC host" "packets through edge1 after its gate closed: 0; through edge2: $n2"
+
+# ---- 5 -----------------------------------------------------------------------------------------------------------
+step "edge1's agent starts again with a new identity; edge2's agent gets SIGTERM; the connector is back on edge1"
+before=$(k admin get pi masque.edge1 -o 'jsonpath={.spec.processID} {.spec.epoch}')
+mark=$(now_ns)
+lab start "$D" agent edge1
+must t 20 "edge1's new instance is accepted" seen "$D/log/api.watch-providerinstances.log" "$mark" \
+    '.object.spec.nodeName == "edge1" and .object.spec.epoch == '"$((${before#* } + 1))"' and .object.status.acceptedProcessID == .object.spec.processID'
+after=$(k admin get pi masque.edge1 -o 'jsonpath={.spec.processID} {.spec.epoch}')
+[ "${before% *}" != "${after% *}" ] || fail "edge1's new process has the old processID ${after% *}"
+tl "agent edge1" "started again: instance epoch ${before#* } -> ${after#* }, new process identity, accepted" "$t"
+must t 20 "edge1's agent is ready" agent_ready edge1 fd00:c::1
+timing agentRestartToReadyMs "$(ms_between "$mark" "$t")"
+old=$(claim_field .spec.epoch)
+mark=$(now_ns)
+tl "agent edge2" "SIGTERM" "$mark"
+rc=$(lab stop "$D" agent edge2) || true
+tend=$(now_ns)
+[ "$rc" = 0 ] || fail "edge2's agent ended with status $rc after SIGTERM, 0 is expected"
+must released 10 "edge2's agent releases the claim" claim "$mark" '.object.spec.epoch == '"$old"' and .object.spec.releaseTime != null'
+must route 10 "edge2's route is withdrawn at the VPC host" text_seen "$D/log/vpc.routes.log" "$mark" "^[0-9]+ (Deleted )?${PREFIX%/96}"
+tl "agent edge2" "claim released" "$released"
+tl "VPC host" "route of edge2 gone or replaced" "$route"
+tl "agent edge2" "drained, exit status 0, $(ms_between "$mark" "$tend") ms after SIGTERM" "$tend"
+must e 20 "the connector is back on edge1" event "$mark" '.event == "connected" and .edge == "edge1"'
+[ "$(jq -r '.prefix[0]' <<<"$e")" = "$PREFIX" ] || fail "back on edge1 the prefix is $(jq -c .prefix <<<"$e"), it was $PREFIX"
+must up 10 "an echo through edge1" packet_first "$D/log/echo.csv" "$(jq .t <<<"$e")"
+lastbefore=$(packet_last "$D/log/echo.csv" 0 $((up - 1))) || true
+tl connector "back on edge1, same prefix, first echo after a gap of $(ms_between "$lastbefore" "$up") ms" "$up"
+bound "planned move between live nodes" "$(ms_between "$lastbefore" "$up")" 300
+# Restart of an agent under its connector.
+mark=$(now_ns)
+lab kill -KILL "$D" agent edge1
+lab start "$D" agent edge1
+must e 20 "the connector is admitted by the restarted agent" event "$mark" '.event == "connected" and .edge == "edge1"'
+must up 10 "an echo after the restart" packet_first "$D/log/echo.csv" "$(jq .t <<<"$e")"
+tl "agent edge1" "killed and started again under its connector: first echo $(ms_between "$mark" "$up") ms after the kill" "$up"
+bound "agent restart" "$(ms_between "$mark" "$up")" 1000
+
+# ---- 6 -----------------------------------------------------------------------------------------------------------
+step "Audit lines agree with the API server's own audit log by correlation ID; everything is cleaned up"
+lab stop "$D" connector client >/dev/null || true
+must t 5 "the claim is released at the end" claim "$(now_ns | awk '{print $1 - 2e9}')" '.object.spec.releaseTime != null'
+rc=$(lab stop "$D" agent edge1) || true
+[ "$rc" = 0 ] || fail "edge1's agent ended with status $rc after SIGTERM, 0 is expected"
+"$here/audit-check.sh" "$D" >"$D/audit-check.txt" || { cat "$D/audit-check.txt" >&2; fail "the two audit logs disagree"; }
+tl audit "$(tail -n 1 "$D/audit-check.txt")"
+for n in edge1 edge2; do
+    rc=$(lab stop "$D" foundation "$n") || true
+    [ "$rc" = 0 ] || fail "the foundation of $n ended with status $rc after SIGTERM, 0 is expected"
+done
+lab down "$D"
+ip netns list | grep "hf$(sed -n 's/^LAB_ID=//p' "$D/lab.env")-" && fail "namespaces are left over"
+tl lab "everything is taken down"
+step_end true
+STEP=0
+
+printf '\n== Paths of the contract (section 12), measured here\n'
+jq -r '[.path, "\(.ms) ms", "must fit \(.mustFitMs) ms", if .ok then "ok" else "TOO SLOW" end] | @tsv' "$D/bounds.jsonl" |
+    awk -F'\t' '{printf "   %-34s %12s   %-20s %s\n", $1, $2, $3, $4}'
+[ -z "$(jq 'select(.ok | not)' "$D/bounds.jsonl")" ] || fail "a path did not fit its bound: $(jq -rs '[.[] | select(.ok | not) | .path] | join(", ")' "$D/bounds.jsonl")"

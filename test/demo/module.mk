@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+
+.PHONY: demo
+## demo           the main job on real parts, as a story with a timeline (root; sets up what it needs)
+demo:
+	@hack/deps.sh
+	@$(MAKE) --no-print-directory -j2 binaries peers
+	@test/demo/demo.sh build/demo
