@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "masque/request.h"
+
+enum { FIELD_OVERHEAD = 32 };
+
+void masque_headers_init(struct masque_headers *h, uint32_t max_bytes)
+{
+    memset(h, 0, sizeof *h);
+    h->max = max_bytes;
+}
+
+static void keep_printable(char *dst, size_t size, struct base_str v)
+{
+    size_t n = v.len < size - 1 ? v.len : size - 1;
+    for (size_t i = 0; i < n; i++)
+        dst[i] = v.ptr[i] >= 0x20 && v.ptr[i] < 0x7f && v.ptr[i] != '"' ? v.ptr[i] : '?';
+    dst[n] = 0;
+}
+
+static void take_path(struct masque_headers *h, struct base_str v)
+{
+    h->has_path = true;
+    h->path_cut = v.len > sizeof h->path;
+    h->n_path = (uint16_t)(h->path_cut ? sizeof h->path : v.len);
+    memcpy(h->path, v.ptr, h->n_path);
+}
+
+static void take_pseudo(struct masque_headers *h, struct base_str name, struct base_str v)
+{
+    if (base_str_eqz(name, ":method")) {
+        h->has_method = true;
+        h->is_connect = base_str_eqz(v, "CONNECT");
+    } else if (base_str_eqz(name, ":protocol")) {
+        h->has_protocol = true;
+        h->is_connect_ip = base_str_eqz(v, "connect-ip");
+        keep_printable(h->protocol, sizeof h->protocol, v);
+    } else if (base_str_eqz(name, ":scheme")) {
+        h->has_scheme = true;
+        h->is_https = base_str_eqz(v, "https");
+    } else if (base_str_eqz(name, ":authority")) {
+        h->has_authority = v.len > 0;
+    } else if (base_str_eqz(name, ":path")) {
+        take_path(h, v);
+    }
+}
+
+int masque_headers_add(struct masque_headers *h, struct base_str name, struct base_str value)
+{
+    uint64_t bytes = (uint64_t)h->bytes + name.len + value.len + FIELD_OVERHEAD;
+    if (bytes > h->max) {
+        h->bytes = UINT32_MAX;
+        return BASE_EFULL;
+    }
+    h->bytes = (uint32_t)bytes;
+    static const char *const forbidden[] = {"content-length", "content-type", "transfer-encoding"};
+    for (size_t i = 0; i < sizeof forbidden / sizeof forbidden[0]; i++)
+        if (base_str_eqz(name, forbidden[i]))
+            h->forbidden = forbidden[i];
+    if (base_str_eqz(name, "traceparent")) {
+        h->traceparent_twice = h->has_traceparent;
+        h->has_traceparent = true;
+        if (base_copy_str(h->traceparent, sizeof h->traceparent, value) != BASE_OK)
+            h->traceparent[0] = 0;
+    } else if (name.len > 0 && name.ptr[0] == ':') {
+        take_pseudo(h, name, value);
+    }
+    return BASE_OK;
+}
+
+static int refuse(struct base_err *err, int status, const char *text)
+{
+    int rv = base_err_set(err, BASE_EINVAL, "%s", text);
+    if (err)
+        err->http_status = status;
+    return rv;
+}
+
+static int check_method(const struct masque_headers *h, struct base_err *err)
+{
+    if (!h->has_method || !h->is_connect)
+        return refuse(err, 405, "method: only CONNECT with :protocol connect-ip is served here");
+    if (h->has_protocol && h->is_connect_ip)
+        return BASE_OK;
+    int rv =
+        h->has_protocol
+            ? base_err_set(err, BASE_EINVAL, "protocol \"%s\": only connect-ip is served here", h->protocol)
+            : base_err_set(err, BASE_EINVAL, "protocol: missing; only connect-ip is served here");
+    if (err)
+        err->http_status = 501;
+    return rv;
+}
+
+int masque_headers_check(const struct masque_headers *h, bool fin, struct masque_path *ret_path,
+                         struct base_correlation *ret_correlation, struct base_err *err)
+{
+    if (h->bytes > h->max) {
+        int rv = base_err_set(err, BASE_EINVAL, "headers: more than %u bytes", h->max);
+        if (err)
+            err->http_status = 431;
+        return rv;
+    }
+    int rv = check_method(h, err);
+    if (rv != BASE_OK)
+        return rv;
+    if (!h->has_scheme || !h->is_https)
+        return refuse(err, 400, "scheme: must be https");
+    if (!h->has_authority)
+        return refuse(err, 400, "authority: missing");
+    if (!h->has_path)
+        return refuse(err, 400, "path: missing");
+    if (h->forbidden) {
+        rv = base_err_set(err, BASE_EINVAL, "header %s: not allowed in a request that carries capsules",
+                          h->forbidden);
+        if (err)
+            err->http_status = 400;
+        return rv;
+    }
+    if (fin)
+        return refuse(err, 400, "request stream: ended with the headers; a tunnel needs it open");
+    if (h->path_cut)
+        return refuse(err, 400, "path: longer than 256 bytes");
+    rv = masque_path_parse(ret_path, (struct base_str){h->path, h->n_path}, err);
+    if (rv != BASE_OK) {
+        if (err)
+            err->http_status = 400;
+        return rv;
+    }
+    memset(ret_correlation, 0, sizeof *ret_correlation);
+    if (h->has_traceparent && !h->traceparent_twice) {
+        struct base_correlation c;
+        if (base_traceparent_parse(&c, base_str_of(h->traceparent)) == BASE_OK)
+            *ret_correlation = c;
+    }
+    return BASE_OK;
+}
