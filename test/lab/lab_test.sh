@@ -30,17 +30,17 @@ check "edge1 reaches the API server's address" ping6 edge1 fd00:a::10
 check "edge2 reaches the VPC host" ping6 edge2 fd20::10
 check "client does not reach the VPC host by itself" fails_with unreachable ping6 client fd20::10
 check "both BGP sessions are up" eventually 10 bgp_up
-announce edge1 add 4294967294
+announce edge1 add 7
 check "a claim's route arrives at the VPC" eventually 5 route_at_vpc fd00:b:1::1
-announce edge2 add 4294967293
+announce edge2 add 8
 check "a later epoch wins while the old route lingers" eventually 5 route_at_vpc fd00:b:2::1
-announce edge2 del 4294967293
+announce edge2 del 8
 check "without it the older route is back" eventually 5 route_at_vpc fd00:b:1::1
-announce edge1 del 4294967294
+announce edge1 del 7
 check "a withdrawn route leaves the VPC" eventually 5 no_route_at_vpc
-"$lab" exec "$tmp/a" edge1 ip -6 route add blackhole fd12:0:0:1:0:6::/96 table 200 proto 4 metric 7
+"$lab" exec "$tmp/a" edge1 ip -6 route add blackhole fd12:0:0:1::/80 table 200 proto 199 metric 7
 sleep 0.3 # longer than any announcement above takes
-check "a route of another protocol is not announced" fails_with '' "$lab" exec "$tmp/a" vpc bash -c 'ip -6 route | grep fd12::1:0:6'
+check "only a /96 is announced" fails_with '' "$lab" exec "$tmp/a" vpc bash -c 'ip -6 route | grep /80'
 
 node() { "$lab" exec "$tmp/a" edge1 "$here/node-run" "$tmp/a/nodes/edge1" "$tmp" /run/holdfast-lab/node setpriv --reuid 65532 --regid 65532 \
     --clear-groups --no-new-privs --inh-caps=-all --ambient-caps=-all --bounding-set=-all bash -c "$1"; }

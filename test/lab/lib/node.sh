@@ -17,7 +17,6 @@ node_dirs() {
         # The foundation's pinned maps outlive its process, so the file system is not part of the private mount.
         mount -t bpf "hf$LAB_ID" "$LAB_DIR/nodes/$n/bpf"
     done
-    mkdir -p "$LAB_DIR/nodes/vpc"
 }
 
 node_unmount() {
@@ -27,38 +26,20 @@ node_unmount() {
     done
 }
 
-# BIRD: the edges announce what the foundation puts into kernel table 200 (protocol 199); the route's metric is the MED, so
-# a later epoch wins where an old route lingers. The VPC's router compares MED across neighbours.
+# BIRD: the edges announce what the foundation puts into kernel table 200, the VPC's router installs it; its own packets to
+# connectors have the VPC host's address.
 node_bird_configs() {
-    local i
+    local i bird=$LAB_ROOT/test/foundation/bird.sh
     for i in 1 2; do
-        cat >"$LAB_DIR/nodes/edge$i/bird.conf" <<X
-log "$LAB_DIR/log/edge$i.bird-routes.log" all;
-router id 10.0.0.$i;
-protocol device { scan time 2; }
-ipv6 table claims;
-protocol kernel claims_kernel { kernel table 200; learn; scan time 10; ipv6 { table claims; import where krt_source = 199; export none; }; }
-protocol pipe { table claims; peer table master6; import none; export all; }
-protocol bgp vpc {
-  local fd00:b:$i::1 as 6500$i; neighbor fd00:b:$i::2 as 65000;
-  connect delay time 0; connect retry time 1; error wait time 1, 2; hold time 3; keepalive time 1;
-  ipv6 { import none; next hop self; export filter { if net !~ [ ${POOL}{96,96} ] then reject; bgp_med = krt_metric; accept; }; };
-}
-X
+        mkdir -p "$LAB_DIR/nodes/edge$i"
+        { printf 'log "%s" all;\n' "$LAB_DIR/log/edge$i.bird-messages.log"
+          "$bird" edge "10.0.0.$i" "fd00:b:$i::1" "6500$i" "fd00:b:$i::2" 65000; } >"$LAB_DIR/nodes/edge$i/bird.conf"
     done
-    cat >"$LAB_DIR/nodes/vpc/bird.conf" <<X
-log "$LAB_DIR/log/vpc.bird-routes.log" all;
-router id 10.0.0.9;
-protocol device { scan time 2; }
-protocol kernel { scan time 10; ipv6 { import none; export filter { krt_prefsrc = $VPC_HOST; accept; }; }; }
-template bgp edge {
-  local as 65000; med metric yes;
-  connect delay time 0; connect retry time 1; error wait time 1, 2; hold time 3; keepalive time 1;
-  ipv6 { import where net ~ [ ${POOL}{96,96} ]; export none; };
-}
-protocol bgp edge1 from edge { neighbor fd00:b:1::1 as 65001; }
-protocol bgp edge2 from edge { neighbor fd00:b:2::1 as 65002; }
-X
+    mkdir -p "$LAB_DIR/nodes/vpc"
+    { printf 'log "%s" all;\n' "$LAB_DIR/log/vpc.bird-messages.log"
+      "$bird" peer 10.0.0.9 65000 fd00:b:1::1/65001 fd00:b:2::1/65002 |
+          sed "s|^protocol kernel .*|protocol kernel { scan time 10; ipv6 { import none; export filter { krt_prefsrc = $VPC_HOST; accept; }; }; }|"; } \
+        >"$LAB_DIR/nodes/vpc/bird.conf"
 }
 
 # Configuration, keys and credentials of both edges.
@@ -120,7 +101,10 @@ node_start_foundation() {
     local n=$1
     shift
     [ -x "$BIN/holdfast-foundation" ] || die "$BIN/holdfast-foundation is missing (run 'make')"
-    proc_start "$n" foundation "$BIN/holdfast-foundation" "$@"
+    # The foundation of edge1 also plays the authority that keeps the services valid.
+    [ "$n" != edge1 ] || set -- --authority-kubeconfig "$LAB_DIR/api/authority.kubeconfig" "$@"
+    proc_start "$n" foundation "$BIN/holdfast-foundation" --kubeconfig "$LAB_DIR/api/foundation-$n.kubeconfig" --node "$n" \
+        --bpffs "$LAB_DIR/nodes/$n/bpf" --lock "$LAB_DIR/run/foundation-$n.lock" "$@"
 }
 
 # node_start_connector SITE [ARG...]: the connector with the certificate of that name; its TUN is hfc0.
