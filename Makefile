@@ -37,7 +37,7 @@ EXT_http      := libcurl
 EXT_kube      := libcurl libcjson yaml-0.1 libcrypto libssl
 EXT_kubestore := libcjson
 EXT_masque    := libngtcp2 libngtcp2_crypto_$(QUIC_TLS) libnghttp3 libcrypto libssl $(if $(filter gnutls,$(QUIC_TLS)),gnutls)
-EXT_agent     := yaml-0.1 libcjson libuv libcrypto
+EXT_agent     := yaml-0.1 libcjson libuv libcrypto libmicrohttpd
 EXT_cli       := libcjson yaml-0.1
 
 CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
@@ -52,6 +52,9 @@ WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes 
         -Wvla -Wundef -Wformat=2 -Wswitch-enum -Wcast-qual -Wnull-dereference -Wno-unused-parameter
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -g $(OPT) -fno-omit-frame-pointer -fstack-protector-strong $(if $(SAN),,-D_FORTIFY_SOURCE=2) \
         $(WARN) -DHOLDFAST_VERSION='"$(VERSION)"' $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all) $(CFLAGS)
+# Criterion and ThreadSanitizer want the same addresses: a stand-in with its interface takes its place there.
+CRITERION := $(if $(findstring thread,$(SAN)),,criterion)
+CFLAGS_ALL += $(if $(findstring thread,$(SAN)),-Ihack/tsan)
 LDFLAGS_ALL := $(if $(SAN),-fsanitize=$(SAN)) -pthread $(LDFLAGS)
 
 # ---- layering, checked while this file is read -----------------------------------------------------------------
@@ -98,7 +101,7 @@ $$(LIB_$(1)): $$(OBJ_$(1))
 	ar rcsD $$@ $$^
 $(BUILD)/test/$(1): $$(TOBJ_$(1)) $$(foreach l,$$(call linkset,$(1)),$(BUILD)/lib/libhf_$$(l).a)
 	@mkdir -p $$(@D)
-	$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(TOBJ_$(1)) $$(foreach l,$$(call linkset,$(1)),$(BUILD)/lib/libhf_$$(l).a) $$(call pc_libs,$$(call linkext,$(1)) criterion)
+	$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(TOBJ_$(1)) $$(foreach l,$$(call linkset,$(1)),$(BUILD)/lib/libhf_$$(l).a) $$(call pc_libs,$$(call linkext,$(1)) $(CRITERION))
 .PHONY: pkg/$(1) test-$(1)
 pkg/$(1): $$(LIB_$(1))
 test-$(1): $$(if $$(TEST_$(1)),$(BUILD)/test/$(1))
