@@ -40,9 +40,7 @@ if [ -n "$hits" ]; then bad "banned function:"; echo "$hits"; else ok; fi
 hits=$(grep -nE '(^|[^a-z_])exit\s*\(' $(git ls-files 'pkg/*.c' 'pkg/*.h' | grep -v _test.c) /dev/null | grep -vE ':\s*(\*|/\*|//)' || true)
 if [ -n "$hits" ]; then bad "exit() outside cmd/:"; echo "$hits"; else ok; fi
 
-want=$(awk -F: '{print $1"|"$2"|"$3}' <<< "$layers")
-have=$(awk -F'|' '/^\| `/ {gsub(/[ `]/,"",$2); gsub(/ /,"",$3); d=$5; gsub(/,/,"",d); gsub(/^ +| +$/,"",d); print $2"|"$3"|"d}' pkg/README.md 2>/dev/null)
-if [ "$want" = "$have" ]; then ok; else bad "pkg/README.md and the Makefile name different layers:"; diff <(echo "$want") <(echo "$have"); fi
+if out=$(hack/check-layer-table.sh); then ok; else bad "$out"; fi
 
 miss=$(git ls-files | grep -vE '(^LICENSE$|go\.sum$|go\.mod$|\.json$|\.gitignore$|corpus/|testdata/|\.golden$|Cargo\.lock$)' | while read -r f; do [ -f "$f" ] && ! head -5 "$f" | grep -q 'SPDX-License-Identifier: Apache-2.0' && echo "$f"; done)
 if [ -n "$miss" ]; then bad "no SPDX line in the first five lines of:"; echo "$miss"; else ok; fi

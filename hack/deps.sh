@@ -18,7 +18,7 @@ readonly apt_dir=${HOLDFAST_APT_DIR:-/etc/apt} os_release=${HOLDFAST_OS_RELEASE:
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 packages=(
-    build-essential pkg-config libcurl4-openssl-dev libcjson-dev libyaml-dev libssl-dev libuv1-dev libnghttp2-dev
+    build-essential pkg-config libcurl4-openssl-dev libcjson-dev libyaml-dev libssl-dev libuv1-dev libnghttp2-dev libmicrohttpd-dev
     libcriterion-dev libbpf-dev libelf-dev bpftool clang llvm libclang-rt-14-dev clang-format valgrind
     nftables bird2 iproute2 iputils-ping procps tcpdump curl jq openssl ca-certificates git make util-linux
 )
