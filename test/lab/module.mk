@@ -18,3 +18,9 @@ SUITES += test-lab-tool
 ## test-lab-tool  the lab's own test: what it builds, and that it leaves nothing behind
 test-lab-tool: $(BUILD)/bin/holdfast-probe
 	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/lab-tool test/lab/lab_test.sh
+
+.PHONY: test-deps
+SUITES += test-deps
+## test-deps      hack/deps.sh against sources and systems of the test's own making
+test-deps:
+	@hack/run-tests.sh deps hack/deps_test.sh
