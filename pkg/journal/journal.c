@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "journal/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "loop/loop.h"
+
+#define LINE_MAX_BYTES 8192
+
+struct entry { /* one line that somebody waits for */
+    uint64_t ask;
+    bool durable;
+    struct entry *next;
+};
+
+struct journal {
+    struct loop *loop;
+    struct loop_wake *wake;
+    struct loop_timer *timer;
+    journal_done done;
+    void *arg;
+    base_time deadline;
+    size_t max_lines;
+    int fd;
+    char path[512];
+
+    pthread_t thread;
+    bool started;
+    pthread_mutex_t lock; /* held for moments only, never across a system call on the file */
+    pthread_cond_t more;
+    /* under the lock */
+    struct base_buf queue;
+    struct entry *queued, **queued_tail;     /* in the queue */
+    struct entry *finished, **finished_tail; /* written or refused by the disk; not yet reported */
+    size_t n_queued_lines, n_busy_lines;
+    bool stop;
+    struct journal_stats stats;
+
+    /* control thread only: asked and not yet answered, in order of their deadlines */
+    struct waiting {
+        uint64_t ask;
+        base_time due;
+    } * waiting;
+    size_t n_waiting;
+};
+
+/* Appends everything in `b`; on failure the file is cut back to where it was. 0 or an errno. */
+static int write_all(int fd, const struct base_buf *b)
+{
+    off_t start = lseek(fd, 0, SEEK_END);
+    size_t done = 0;
+    int e = 0;
+
+    if (start < 0)
+        return errno;
+    while (done < b->len) {
+        ssize_t n = write(fd, b->data + done, b->len - done);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            e = n < 0 ? errno : EIO;
+            break;
+        }
+        done += (size_t)n;
+    }
+    if (!e && fdatasync(fd) != 0)
+        e = errno;
+    if (e)
+        (void)!ftruncate(fd, start);
+    return e;
+}
+
+static void move_to_finished(struct journal *j, struct entry *list, bool durable)
+{
+    for (struct entry *e = list, *next; e; e = next) {
+        next = e->next;
+        e->next = NULL;
+        e->durable = durable;
+        *j->finished_tail = e;
+        j->finished_tail = &e->next;
+    }
+}
+
+static void *writer(void *arg)
+{
+    struct journal *j = arg;
+    struct base_buf batch;
+
+    base_buf_init(&batch, j->queue.max);
+    (void)pthread_mutex_lock(&j->lock);
+    for (;;) {
+        struct base_buf swap;
+        struct entry *mine;
+        size_t lines;
+        int e;
+
+        while (!j->n_queued_lines && !j->stop)
+            (void)pthread_cond_wait(&j->more, &j->lock);
+        if (!j->n_queued_lines)
+            break;
+        swap = batch;
+        batch = j->queue;
+        j->queue = swap;
+        base_buf_reset(&j->queue);
+        mine = j->queued;
+        j->queued = NULL;
+        j->queued_tail = &j->queued;
+        lines = j->n_queued_lines;
+        j->n_busy_lines = lines;
+        j->n_queued_lines = 0;
+        (void)pthread_mutex_unlock(&j->lock);
+
+        e = write_all(j->fd, &batch);
+
+        (void)pthread_mutex_lock(&j->lock);
+        j->n_busy_lines = 0;
+        j->stats.syncs++;
+        j->stats.healthy = e == 0;
+        if (e) {
+            j->stats.failed += lines;
+            (void)base_fmt(j->stats.reason, sizeof j->stats.reason, "%s: %s", j->path, base_errno_name(e));
+        } else {
+            j->stats.durable += lines;
+            j->stats.reason[0] = '\0';
+        }
+        move_to_finished(j, mine, e == 0);
+        if (!j->stop)
+            loop_wake(j->wake);
+    }
+    (void)pthread_mutex_unlock(&j->lock);
+    base_buf_fini(&batch);
+    return NULL;
+}
+
+static void arm(struct journal *j)
+{
+    loop_timer_set(j->timer, j->n_waiting ? j->waiting[0].due : BASE_TIME_NEVER);
+}
+
+static bool forget(struct journal *j, uint64_t ask)
+{
+    for (size_t i = 0; i < j->n_waiting; i++)
+        if (j->waiting[i].ask == ask) {
+            memmove(&j->waiting[i], &j->waiting[i + 1], (j->n_waiting - i - 1) * sizeof *j->waiting);
+            j->n_waiting--;
+            return true;
+        }
+    return false;
+}
+
+static void on_wake(void *arg)
+{
+    struct journal *j = arg;
+    struct entry *list;
+
+    (void)pthread_mutex_lock(&j->lock);
+    list = j->finished;
+    j->finished = NULL;
+    j->finished_tail = &j->finished;
+    (void)pthread_mutex_unlock(&j->lock);
+    for (struct entry *e = list, *next; e; e = next) {
+        next = e->next;
+        if (forget(j, e->ask))
+            j->done(j->arg, e->ask, e->durable);
+        base_free(e);
+    }
+    arm(j);
+}
+
+static void on_timer(void *arg)
+{
+    struct journal *j = arg;
+
+    while (j->n_waiting && j->waiting[0].due <= loop_clock()) {
+        uint64_t ask = j->waiting[0].ask;
+
+        (void)forget(j, ask);
+        (void)pthread_mutex_lock(&j->lock);
+        j->stats.late++;
+        j->stats.healthy = false;
+        (void)base_fmt(j->stats.reason, sizeof j->stats.reason, "%s: a record was not durable within %lld ms",
+                       j->path, (long long)(j->deadline / BASE_MS));
+        (void)pthread_mutex_unlock(&j->lock);
+        j->done(j->arg, ask, false);
+    }
+    arm(j);
+}
+
+/* A line that a crash tore off is closed, so that the next record starts on a line of its own. */
+static int close_torn_line(int fd)
+{
+    char last;
+    off_t end = lseek(fd, 0, SEEK_END);
+
+    if (end <= 0)
+        return end < 0 ? errno : 0;
+    if (pread(fd, &last, 1, end - 1) != 1)
+        return errno ? errno : EIO;
+    if (last == '\n')
+        return 0;
+    return write(fd, "\n", 1) == 1 && fdatasync(fd) == 0 ? 0 : errno;
+}
+
+static int sync_dir(const char *dir)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), e = 0;
+
+    if (fd < 0)
+        return errno;
+    if (fsync(fd) != 0)
+        e = errno;
+    (void)close(fd);
+    return e;
+}
+
+static int open_file(struct journal *j, const char *dir, struct base_err *err)
+{
+    int e;
+
+    if (!base_fmt(j->path, sizeof j->path, "%s/audit.jsonl", dir))
+        return base_err_set(err, BASE_EINVAL, "audit.directory: '%.80s…' is too long", dir);
+    j->fd = open(j->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (j->fd < 0)
+        return base_err_sys(
+            err, errno == EACCES || errno == EPERM || errno == EROFS ? BASE_EDENIED : BASE_EIO, errno,
+            "audit.directory: cannot open %s for appending; the directory must exist and belong to the "
+            "agent's user (65532, mode 0700)",
+            j->path);
+    e = close_torn_line(j->fd);
+    if (!e)
+        e = sync_dir(dir);
+    if (e)
+        return base_err_sys(err, BASE_EIO, e, "audit.directory: cannot make %s durable", j->path);
+    return BASE_OK;
+}
+
+int journal_new(struct journal **ret, struct loop *l, const struct journal_config *cfg, journal_done done,
+                void *arg, struct base_err *err)
+{
+    struct journal *j = base_calloc(1, sizeof *j);
+    int rc;
+
+    if (!j)
+        return base_err_set(err, BASE_ENOMEM, "audit journal: no memory");
+    j->loop = l;
+    j->done = done;
+    j->arg = arg;
+    j->fd = -1;
+    j->deadline = cfg->deadline ? cfg->deadline : 2 * BASE_SEC;
+    j->max_lines = cfg->max_lines ? cfg->max_lines : 4096;
+    j->queued_tail = &j->queued;
+    j->finished_tail = &j->finished;
+    j->stats.healthy = true;
+    base_buf_init(&j->queue, j->max_lines * 1024);
+    (void)pthread_mutex_init(&j->lock, NULL);
+    (void)pthread_cond_init(&j->more, NULL);
+    j->waiting = base_calloc(j->max_lines, sizeof *j->waiting);
+    rc =
+        j->waiting ? open_file(j, cfg->dir, err) : base_err_set(err, BASE_ENOMEM, "audit journal: no memory");
+    if (!rc)
+        rc = loop_wake_new(&j->wake, l, on_wake, j, err);
+    if (!rc)
+        rc = loop_timer_new(&j->timer, l, on_timer, j, err);
+    if (!rc) {
+        int e = pthread_create(&j->thread, NULL, writer, j);
+
+        if (e)
+            rc = base_err_sys(err, BASE_EIO, e, "audit journal: cannot start its thread");
+        else
+            j->started = true;
+    }
+    if (rc) {
+        journal_free(j);
+        return rc;
+    }
+    *ret = j;
+    return BASE_OK;
+}
+
+static void free_entries(struct entry *list)
+{
+    for (struct entry *e = list, *next; e; e = next) {
+        next = e->next;
+        base_free(e);
+    }
+}
+
+struct journal *journal_free(struct journal *j)
+{
+    if (!j)
+        return NULL;
+    if (j->started) {
+        struct timespec until;
+
+        (void)pthread_mutex_lock(&j->lock);
+        j->stop = true;
+        (void)pthread_cond_signal(&j->more);
+        (void)pthread_mutex_unlock(&j->lock);
+        (void)clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += j->deadline / BASE_SEC + 1;
+        if (pthread_timedjoin_np(j->thread, NULL, &until) != 0) {
+            /* The disk holds the thread: it keeps what it uses, the process is about to end. */
+            j->wake = loop_wake_free(j->wake);
+            j->timer = loop_timer_free(j->timer);
+            return NULL;
+        }
+    }
+    loop_wake_free(j->wake);
+    loop_timer_free(j->timer);
+    free_entries(j->queued);
+    free_entries(j->finished);
+    base_buf_fini(&j->queue);
+    base_free(j->waiting);
+    if (j->fd >= 0)
+        (void)close(j->fd);
+    (void)pthread_cond_destroy(&j->more);
+    (void)pthread_mutex_destroy(&j->lock);
+    return base_free(j);
+}
+
+int journal_append(struct journal *j, struct base_str line, uint64_t ask)
+{
+    struct entry *e = NULL;
+    int rc = BASE_OK;
+
+    if (!line.len || line.len > LINE_MAX_BYTES || line.ptr[line.len - 1] != '\n')
+        return BASE_EINVAL;
+    if (ask) {
+        if (j->n_waiting == j->max_lines)
+            return BASE_EFULL;
+        e = base_calloc(1, sizeof *e);
+        if (!e)
+            return BASE_ENOMEM;
+        e->ask = ask;
+    }
+    (void)pthread_mutex_lock(&j->lock);
+    if (j->n_queued_lines + j->n_busy_lines >= j->max_lines)
+        rc = BASE_EFULL;
+    else
+        rc = base_buf_add(&j->queue, line.ptr, line.len);
+    if (!rc) {
+        j->stats.appended++;
+        j->n_queued_lines++;
+        if (e) {
+            *j->queued_tail = e;
+            j->queued_tail = &e->next;
+        }
+        (void)pthread_cond_signal(&j->more);
+    }
+    (void)pthread_mutex_unlock(&j->lock);
+    if (rc) {
+        base_free(e);
+        return rc;
+    }
+    if (e) {
+        j->waiting[j->n_waiting++] = (struct waiting){ask, base_time_add(loop_clock(), j->deadline)};
+        if (j->n_waiting == 1)
+            arm(j);
+    }
+    return BASE_OK;
+}
+
+void journal_stats(struct journal *j, struct journal_stats *ret)
+{
+    (void)pthread_mutex_lock(&j->lock);
+    *ret = j->stats;
+    (void)pthread_mutex_unlock(&j->lock);
+}
