@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * holdfast-agent: the provider agent of one edge node.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "base/mem.h"
+
+static const char usage[] =
+    "usage: holdfast-agent [--config FILE] [--log-format json|text] [--check-config]\n"
+    "\n"
+    "Terminates connectors' CONNECT-IP sessions on this edge node and moves their packets.\n"
+    "\n"
+    "  --config FILE           YAML configuration (default /etc/holdfast/agent.yaml)\n"
+    "  --log-format FORMAT     json or text; wins over log.format\n"
+    "  --check-config          reads the configuration, says what is wrong with it, and ends\n"
+    "  --version               prints the version\n"
+    "  --help                  prints this text and every option of the configuration\n"
+    "\n"
+    "SIGTERM drains and ends with 0; SIGHUP reads the TLS files again.\n";
+
+static const char *environment(const char *name)
+{
+    return getenv(name);
+}
+
+static int help(void)
+{
+    struct base_buf b;
+
+    base_buf_init(&b, 65536);
+    (void)agent_config_describe(&b);
+    (void)fputs(usage, stdout);
+    (void)printf("\nOptions of the configuration file:\n%s", b.data ? b.data : "");
+    base_buf_fini(&b);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"config", required_argument, NULL, 'c'}, {"log-format", required_argument, NULL, 'l'},
+        {"check-config", no_argument, NULL, 'k'}, {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    const char *path = "/etc/holdfast/agent.yaml", *format = NULL;
+    struct agent_config cfg;
+    struct base_err err = {0};
+    struct agent *agent = NULL;
+    bool check = false;
+    int o, code;
+
+    while ((o = getopt_long(argc, argv, "", options, NULL)) != -1)
+        switch (o) {
+        case 'c':
+            path = optarg;
+            break;
+        case 'l':
+            format = optarg;
+            break;
+        case 'k':
+            check = true;
+            break;
+        case 'v':
+            (void)printf("holdfast-agent %s\n", HOLDFAST_VERSION);
+            return 0;
+        case 'h':
+            return help();
+        default:
+            (void)fputs(usage, stderr);
+            return 2;
+        }
+    if (optind < argc) {
+        (void)fprintf(stderr, "holdfast-agent: '%s': no arguments are taken; see --help\n", argv[optind]);
+        return 2;
+    }
+    if (format && strcmp(format, "json") != 0 && strcmp(format, "text") != 0) {
+        (void)fprintf(stderr, "holdfast-agent: --log-format: '%s': must be json or text\n", format);
+        return 2;
+    }
+    if (agent_config_load(&cfg, path, environment, &err)) {
+        (void)fprintf(stderr, "holdfast-agent: %s\n", err.msg);
+        return 2;
+    }
+    if (format)
+        cfg.log_json = strcmp(format, "json") == 0;
+    if (check) {
+        (void)printf("holdfast-agent: %s is good\n", path);
+        return 0;
+    }
+    if (agent_new(&agent, &cfg, &err)) {
+        (void)fprintf(stderr, "holdfast-agent: %s\n", err.msg);
+        return 1;
+    }
+    code = agent_run(agent);
+    agent_free(agent);
+    return code;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * agent/agent_int.h - the agent's own insides, shared by agent.c, effects.c and status.c. Control thread
+ * only.
+ */
+#ifndef AGENT_AGENT_INT_H
+#define AGENT_AGENT_INT_H
+
+#include "agent/agent.h"
+#include "agent/boot.h"
+#include "agent/data.h"
+#include "agent/slots.h"
+#include "agent/web.h"
+#include "base/mem.h"
+#include "journal/journal.h"
+#include "kube/client.h"
+#include "kubestore/kubestore.h"
+#include "loop/log.h"
+#include "loop/loop.h"
+#include "session/core.h"
+
+#define AGENT_LATER_MAX 256
+
+struct agent_counters {                      /* closed label sets: enums and codes only, no identities */
+    uint64_t requests, admitted, refused[8]; /* refused by status class, see status.c */
+    uint64_t store[CONTRACT_KIND_N][2][5];   /* kind; read/write; ok, conflict, refused, unknown, failed */
+    uint64_t proofs[CONTRACT_KIND_N][2];     /* kind; proved, not */
+    uint64_t audit[8];                       /* event */
+    uint64_t audit_failed, steps, bad_objects, orders_failed;
+};
+
+struct agent {
+    struct agent_config cfg;
+    struct contract_timing timing;
+    struct loop *loop;
+    struct loop_log *log;
+    struct loop_timer *tick, *retry, *deadline;
+    struct loop_signal *sigterm, *sigint, *sighup;
+    struct loop_poll *reports;
+    struct kube_config *kube_config;
+    struct kube_client *client;
+    struct kubestore *store;
+    struct kubestore_watch *watch[CONTRACT_KIND_N];
+    struct agent_boot *boot;
+    struct agent_boot_result booted;
+    struct journal *journal;
+    struct agent_data *data;
+    struct agent_slots *slots;
+    struct agent_web *health, *metrics;
+    struct session_core *core; /* NULL until the boot is done */
+    struct session_out *out;
+    struct base_buf line; /* one audit line at a time */
+    struct base_uuid boot_id, pod_uid;
+    char instance[CONTRACT_NAME_SIZE];
+    bool draining, stepping;
+    int exit_code;
+    struct {
+        bool ready;
+        char reason[SESSION_REASON_SIZE], message[160];
+    } condition;
+    struct agent_counters n;
+    /* Answers that were clear at once (a request that could not even be started): fed to the core after the
+     * step. */
+    struct session_in later[AGENT_LATER_MAX];
+    unsigned n_later;
+};
+
+/* Gives one event to the core and carries out what it says, until it has nothing more to say (effects.c). */
+void agent_feed(struct agent *a, struct session_in *in);
+/* Sends barrier orders that did not fit into the data thread's ring. True when some are still waiting. */
+bool agent_retry_stops(struct agent *a);
+/* Kills the flow's slot and asks for the barrier (effects.c). */
+void agent_stop_flow(struct agent *a, uint64_t flow);
+
+/* Pages (status.c). */
+int agent_page_health(void *arg, const char *path, struct base_buf *body, const char **content_type);
+int agent_page_metrics(void *arg, const char *path, struct base_buf *body, const char **content_type);
+
+#endif

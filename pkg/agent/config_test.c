@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/config.h"
+
+#include <criterion/criterion.h>
+
+#include "base/mem.h"
+
+static const char *no_env(const char *name)
+{
+    return NULL;
+}
+
+static const char *node_env(const char *name)
+{
+    return strcmp(name, "NODE_NAME") == 0       ? "edge7"
+           : strcmp(name, "POD_NAMESPACE") == 0 ? "holdfast-system"
+                                                : NULL;
+}
+
+Test(agent_config, defaults_deny_everybody)
+{
+    struct agent_config c;
+    struct contract_timing t;
+
+    cr_assert_eq(agent_config_load(&c, "", no_env, NULL), BASE_OK);
+    cr_assert_eq(c.policy, AGENT_POLICY_DENY);
+    cr_assert_str_eq(c.provider, "masque");
+    cr_assert_str_eq(c.listen_h3, "[::]:4433");
+    cr_assert_eq(c.lease_seconds, 30);
+    cr_assert_eq(agent_config_timing(&c, &t, NULL), BASE_OK);
+    cr_assert_eq(t.interval, 10 * BASE_SEC);
+}
+
+Test(agent_config, file_wins_over_environment_and_environment_over_defaults)
+{
+    struct agent_config c;
+
+    cr_assert_eq(agent_config_parse(&c, BASE_STR("nodeName: edge1\nlease:\n  durationSeconds: 10\n"), "f",
+                                    node_env, NULL),
+                 BASE_OK);
+    cr_assert_str_eq(c.node_name, "edge1");
+    cr_assert_str_eq(c.ns, "holdfast-system");
+    cr_assert_eq(c.lease_seconds, 10);
+}
+
+/* Bad input: each row names what the error must say. */
+Test(agent_config, bad_input_names_line_key_value_and_remedy)
+{
+    static const struct {
+        const char *yaml, *parts[4];
+    } rows[] = {
+        {"lease:\n  durationSecond: 10\n",
+         {"f:2:", "lease.durationSecond", "no such option in lease", "durationSeconds"}},
+        {"leese: 1\n", {"f:1:", "leese", "no such option", "provider"}},
+        {"leese:\n  a: 1\n", {"f:1:", "leese", "no such option", NULL}},
+        {"lease:\n  durationSeconds: 9\n", {"f:2:", "lease.durationSeconds", "'9'", "from 10 to 300"}},
+        {"lease:\n  durationSeconds: 1e6\n", {"f:2:", "'1e6'", "whole number", NULL}},
+        {"lease:\n  durationSeconds: -30\n", {"f:2:", "'-30'", "whole number", NULL}},
+        {"lease:\n  durationSeconds: 99999999999999999999999\n", {"f:2:", "whole number", NULL, NULL}},
+        {"lease:\n  durationSeconds: 030\n", {"f:2:", "'030'", "whole number", NULL}},
+        {"lease: 30\n", {"f:1:", "lease", "is a section", NULL}},
+        {"lease:\n  durationSeconds: [1]\n", {"f:2:", "durationSeconds", "single value", NULL}},
+        {"lease:\n  durationSeconds: 10\n  durationSeconds: 11\n", {"f:3:", "given twice", NULL, NULL}},
+        {"authority:\n  policy: allow\n", {"f:2:", "authority.policy", "'allow'", "deny|kubernetes"}},
+        {"provider: Masque\n", {"f:1:", "provider", "'Masque'", "RFC 1123"}},
+        {"nodeName: a/b\n", {"f:1:", "nodeName", "125", NULL}},
+        {"tls:\n  certFile: tls.crt\n", {"f:2:", "tls.certFile", "absolute path", NULL}},
+        {"listen:\n  h3: 4433\n", {"f:2:", "listen.h3", "[::]:4433", NULL}},
+        {"listen:\n  h3: \"[::]:99999\"\n", {"f:2:", "listen.h3", "99999", NULL}},
+        {"listen:\n  h3: \"example.com:1\"\n", {"f:2:", "listen.h3", "<address>:<port>", NULL}},
+        {"- a\n", {"f:1:", "one mapping", NULL, NULL}},
+        {"a: b: c\n", {"f:1:", "not YAML", NULL, NULL}},
+        {"? [a]\n: b\n", {"f:1:", "plain word", NULL, NULL}},
+        {"provider: *x\n", {"f:1:", NULL, NULL, NULL}},
+    };
+
+    for (size_t i = 0; i < BASE_LEN(rows); i++) {
+        struct agent_config c = {.lease_seconds = -1};
+        struct base_err err = {0};
+
+        cr_assert_eq(agent_config_parse(&c, base_str_of(rows[i].yaml), "f", no_env, &err), BASE_EINVAL,
+                     "row %zu", i);
+        for (size_t p = 0; p < 4 && rows[i].parts[p]; p++)
+            cr_assert_not_null(strstr(err.msg, rows[i].parts[p]), "row %zu: '%s' lacks '%s'", i, err.msg,
+                               rows[i].parts[p]);
+        cr_assert_eq(c.lease_seconds, -1, "row %zu: half-applied", i);
+    }
+}
+
+Test(agent_config, node_name_of_126_characters_is_refused)
+{
+    char name[127], yaml[160];
+    struct agent_config c;
+
+    memset(name, 'a', sizeof name);
+    name[126] = '\0';
+    (void)base_fmt(yaml, sizeof yaml, "nodeName: %s\n", name);
+    cr_assert_eq(agent_config_parse(&c, base_str_of(yaml), "f", no_env, NULL), BASE_EINVAL);
+    name[125] = '\0';
+    (void)base_fmt(yaml, sizeof yaml, "nodeName: %s\n", name);
+    cr_assert_eq(agent_config_parse(&c, base_str_of(yaml), "f", no_env, NULL), BASE_OK);
+}
+
+Test(agent_config, every_option_is_described_and_has_a_legal_default)
+{
+    struct base_buf b;
+
+    base_buf_init(&b, 65536);
+    cr_assert_eq(agent_config_describe(&b), BASE_OK);
+    for (size_t i = 0; i < agent_options_n; i++)
+        cr_assert_not_null(strstr(b.data, agent_options[i].path));
+    base_buf_fini(&b);
+}
+
+Test(agent_config, a_missing_file_says_so)
+{
+    struct agent_config c;
+    struct base_err err = {0};
+
+    cr_assert_eq(agent_config_load(&c, "/nonexistent/agent.yaml", no_env, &err), BASE_ENOTFOUND);
+    cr_assert_not_null(strstr(err.msg, "/nonexistent/agent.yaml"));
+}

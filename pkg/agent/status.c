@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * agent/status.c - what the agent says about itself: /livez, /readyz with each check named, /metrics.
+ */
+#include "agent/agent_int.h"
+
+#include "audit/record.h"
+
+/* ---- health
+ * --------------------------------------------------------------------------------------------------- */
+
+struct check {
+    const char *name;
+    bool ok;
+    char why[400];
+};
+
+static void check_set(struct check *c, const char *name, bool ok, const char *why)
+{
+    c->name = name;
+    c->ok = ok;
+    (void)base_fmt(c->why, sizeof c->why, "%s", ok ? "" : why);
+}
+
+#define CHECKS 7
+static void run_checks(struct agent *a, struct check out[CHECKS])
+{
+    struct journal_stats js;
+    base_time beat = agent_data_heartbeat(a->data), age = loop_clock() - beat;
+    char text[400];
+
+    journal_stats(a->journal, &js);
+    check_set(&out[0], "apiserver", a->booted.api[0] == '\0' && a->booted.state == AGENT_BOOT_DONE,
+              a->booted.api[0] ? a->booted.api : "not reached yet");
+    check_set(&out[1], "crds", a->booted.state == AGENT_BOOT_DONE,
+              a->booted.crds[0] ? a->booted.crds : "not checked yet: waiting for the API server");
+    check_set(&out[2], "audit", js.healthy, js.reason);
+    (void)base_fmt(text, sizeof text, "the data thread has not turned for %lld ms",
+                   (long long)(age / BASE_MS));
+    check_set(&out[3], "data", age < BASE_SEC, text);
+    (void)base_fmt(text, sizeof text, "%s: %s", a->condition.reason, a->condition.message);
+    check_set(&out[4], "instance", a->condition.ready, a->condition.reason[0] ? text : "not started");
+    (void)base_fmt(text, sizeof text, "a collection has not been listed, or its watch is broken");
+    check_set(&out[5], "watches", true, text);
+    for (int k = CONTRACT_INSTANCE; k < CONTRACT_KIND_N; k++)
+        if (!a->watch[k] || !kubestore_watch_synced(a->watch[k])) {
+            (void)base_fmt(text, sizeof text, "%s have not been listed, or their watch is broken",
+                           contract_kind_plural((enum contract_kind)k));
+            check_set(&out[5], "watches", false, text);
+        }
+    check_set(&out[6], "draining", !a->draining, "shutting down");
+}
+
+static int readyz(struct agent *a, struct base_buf *body)
+{
+    struct check checks[CHECKS];
+    bool ready = true;
+
+    run_checks(a, checks);
+    for (unsigned i = 0; i < CHECKS; i++) {
+        ready &= checks[i].ok;
+        (void)base_buf_addf(body, "[%c]%s %s%s\n", checks[i].ok ? '+' : '-', checks[i].name,
+                            checks[i].ok ? "ok" : "failed: ", checks[i].why);
+    }
+    if (a->cfg.policy == AGENT_POLICY_DENY)
+        (void)base_buf_addz(
+            body, "note: authority.policy is 'deny': nobody is admitted until an operator sets it to "
+                  "'kubernetes' and creates ConnectorBindings\n");
+    (void)base_buf_addf(body, "readyz check %s\n", ready ? "passed" : "failed");
+    return ready ? 200 : 503;
+}
+
+int agent_page_health(void *arg, const char *path, struct base_buf *body, const char **content_type)
+{
+    struct agent *a = arg;
+
+    (void)content_type;
+    if (strcmp(path, "/livez") == 0) {
+        (void)base_buf_addz(body, "ok\n");
+        return 200;
+    }
+    return strcmp(path, "/readyz") == 0 ? readyz(a, body) : 0;
+}
+
+/* ---- metrics
+ * -------------------------------------------------------------------------------------------------- */
+
+static void head(struct base_buf *b, const char *name, const char *type, const char *help)
+{
+    (void)base_buf_addf(b, "# HELP holdfast_%s %s\n# TYPE holdfast_%s %s\n", name, help, name, type);
+}
+
+static void one(struct base_buf *b, const char *name, const char *type, const char *help, uint64_t value)
+{
+    head(b, name, type, help);
+    (void)base_buf_addf(b, "holdfast_%s %llu\n", name, (unsigned long long)value);
+}
+
+static void metrics_core(struct agent *a, struct base_buf *b)
+{
+    static const char *const statuses[] = {"400", "401", "403", "409", "503", "other"};
+    static const char *const results[] = {"ok", "conflict", "refused", "unknown", "failed"};
+    struct session_summary s = {.ready = false};
+    struct check checks[CHECKS];
+
+    if (a->core)
+        session_core_summary(a->core, &s);
+    head(b, "build_info", "gauge", "Version of this agent.");
+    (void)base_buf_addf(b, "holdfast_build_info{version=\"%s\"} 1\n", HOLDFAST_VERSION);
+    run_checks(a, checks);
+    head(b, "ready", "gauge", "1 when the named readiness check holds.");
+    for (unsigned i = 0; i < CHECKS; i++)
+        (void)base_buf_addf(b, "holdfast_ready{check=\"%s\"} %d\n", checks[i].name, checks[i].ok ? 1 : 0);
+    one(b, "instance_epoch", "gauge", "Epoch of this process's instance lease; 0 before it is held.",
+        (uint64_t)s.instance_epoch);
+    head(b, "instance_remaining_seconds", "gauge", "Time until the instance lease's deadline for sessions.");
+    (void)base_buf_addf(b, "holdfast_instance_remaining_seconds %.3f\n",
+                        s.instance_deadline > 0 ? (double)(s.instance_deadline - loop_clock()) / 1e9 : 0.0);
+    one(b, "bindings", "gauge", "ConnectorBindings known.", s.bindings);
+    one(b, "services", "gauge", "ProviderServices known.", s.services);
+    one(b, "sessions_forwarding", "gauge", "Sessions that may forward now.", s.forwarding);
+    one(b, "requests_total", "counter", "CONNECT-IP requests reported by the data thread.", a->n.requests);
+    one(b, "admitted_total", "counter", "Requests answered with 200.", a->n.admitted);
+    head(b, "refused_total", "counter", "Requests refused, by status.");
+    for (unsigned i = 0; i < BASE_LEN(statuses); i++)
+        (void)base_buf_addf(b, "holdfast_refused_total{status=\"%s\"} %llu\n", statuses[i],
+                            (unsigned long long)a->n.refused[i]);
+    head(b, "store_requests_total", "counter",
+         "Requests of the core at the API server, by kind, direction and result.");
+    for (int k = CONTRACT_INSTANCE; k < CONTRACT_KIND_N; k++)
+        for (unsigned w = 0; w < 2; w++)
+            for (unsigned r = 0; r < BASE_LEN(results); r++)
+                (void)base_buf_addf(
+                    b, "holdfast_store_requests_total{kind=\"%s\",op=\"%s\",result=\"%s\"} %llu\n",
+                    contract_kind_plural((enum contract_kind)k), w ? "write" : "read", results[r],
+                    (unsigned long long)a->n.store[k][w][r]);
+    head(b, "proofs_total", "counter", "Collection proofs, by kind and result.");
+    for (int k = CONTRACT_INSTANCE; k < CONTRACT_KIND_N; k++)
+        for (unsigned r = 0; r < 2; r++)
+            (void)base_buf_addf(b, "holdfast_proofs_total{kind=\"%s\",result=\"%s\"} %llu\n",
+                                contract_kind_plural((enum contract_kind)k), r ? "failed" : "proved",
+                                (unsigned long long)a->n.proofs[k][r]);
+    one(b, "core_steps_total", "counter", "Events that the ownership core has taken.", a->n.steps);
+    one(b, "orders_failed_total", "counter", "Orders that could not be started: queues full, no memory.",
+        a->n.orders_failed);
+    one(b, "bad_objects_total", "counter", "Objects that could not be decoded.", a->n.bad_objects);
+}
+
+static void metrics_audit(struct agent *a, struct base_buf *b)
+{
+    struct journal_stats js;
+
+    journal_stats(a->journal, &js);
+    head(b, "audit_records_total", "counter", "Audit records made, by event.");
+    for (int e = SESSION_AUDIT_ACQUIRE; e <= SESSION_AUDIT_REJECT; e++)
+        (void)base_buf_addf(b, "holdfast_audit_records_total{event=\"%s\"} %llu\n",
+                            audit_event_name((enum audit_event)e), (unsigned long long)a->n.audit[e]);
+    one(b, "audit_failed_total", "counter", "Records that could not be queued or encoded.",
+        a->n.audit_failed);
+    one(b, "audit_durable_total", "counter", "Records that are durable.", js.durable);
+    one(b, "audit_lost_total", "counter", "Records that the disk refused.", js.failed);
+    one(b, "audit_late_total", "counter", "Records that were not durable in time.", js.late);
+    one(b, "audit_syncs_total", "counter", "fdatasync calls.", js.syncs);
+}
+
+static void metrics_data(struct agent *a, struct base_buf *b)
+{
+    struct agent_data_stats d;
+    struct {
+        const char *reason;
+        uint64_t n;
+    } drops[9];
+
+    agent_data_stats(a->data, &d);
+    drops[0].reason = "source", drops[0].n = d.drop_source;
+    drops[1].reason = "destination", drops[1].n = d.drop_destination;
+    drops[2].reason = "malformed", drops[2].n = d.drop_malformed + d.h3.drop_malformed;
+    drops[3].reason = "hop_limit", drops[3].n = d.drop_hop_limit;
+    drops[4].reason = "no_session", drops[4].n = d.drop_no_session;
+    drops[5].reason = "fence", drops[5].n = d.drop_fence + d.h3.drop_fence;
+    drops[6].reason = "tun_full", drops[6].n = d.drop_tun_full;
+    drops[7].reason = "queue", drops[7].n = d.h3.drop_queue;
+    drops[8].reason = "early", drops[8].n = d.h3.drop_early;
+    one(b, "connections", "gauge", "Open QUIC connections.", d.h3.open_connections);
+    one(b, "flows", "gauge", "Open CONNECT-IP requests.", d.h3.open_flows);
+    one(b, "connections_total", "counter", "QUIC connections accepted.", d.h3.connections);
+    one(b, "handshakes_failed_total", "counter", "TLS handshakes that failed.", d.h3.handshakes_failed);
+    head(b, "packets_total", "counter", "IP packets forwarded, by direction.");
+    (void)base_buf_addf(b, "holdfast_packets_total{direction=\"to_vpc\"} %llu\n",
+                        (unsigned long long)d.tun_out);
+    (void)base_buf_addf(b, "holdfast_packets_total{direction=\"to_connector\"} %llu\n",
+                        (unsigned long long)d.h3.packets_out);
+    head(b, "bytes_total", "counter", "Bytes of IP packets forwarded, by direction.");
+    (void)base_buf_addf(b, "holdfast_bytes_total{direction=\"to_vpc\"} %llu\n",
+                        (unsigned long long)d.tun_bytes_out);
+    (void)base_buf_addf(b, "holdfast_bytes_total{direction=\"to_connector\"} %llu\n",
+                        (unsigned long long)d.h3.bytes_out);
+    head(b, "dropped_total", "counter", "Packets dropped, by reason.");
+    for (unsigned i = 0; i < BASE_LEN(drops); i++)
+        (void)base_buf_addf(b, "holdfast_dropped_total{reason=\"%s\"} %llu\n", drops[i].reason,
+                            (unsigned long long)drops[i].n);
+    one(b, "icmp_sent_total", "counter", "ICMPv6 messages made.", d.icmp_sent);
+    one(b, "data_gaps_total", "counter", "Times the data thread was stopped for longer than the gap.",
+        d.gaps);
+}
+
+int agent_page_metrics(void *arg, const char *path, struct base_buf *body, const char **content_type)
+{
+    struct agent *a = arg;
+
+    if (strcmp(path, "/metrics") != 0)
+        return 0;
+    *content_type = "text/plain; version=0.0.4; charset=utf-8";
+    metrics_core(a, body);
+    metrics_audit(a, body);
+    metrics_data(a, body);
+    return 200;
+}
