@@ -65,8 +65,8 @@ void base_err_clear(struct base_err *err)
 
 const char *base_code_name(int code)
 {
-    static const char *const names[] = {"OK",     "ENOMEM", "EINVAL",    "EAGAIN", "ENOTFOUND", "EEXIST",
-                                        "ECONFLICT", "EGONE",  "EDENIED",   "ETIMEDOUT", "EPROTO", "EIO",
+    static const char *const names[] = {"OK",        "ENOMEM", "EINVAL",   "EAGAIN",    "ENOTFOUND", "EEXIST",
+                                        "ECONFLICT", "EGONE",  "EDENIED",  "ETIMEDOUT", "EPROTO",    "EIO",
                                         "ECLOSED",   "EFULL",  "EUNKNOWN", "ERANGE"};
     int i = -code;
 

@@ -10,21 +10,21 @@
 
 enum base_code {
     BASE_OK = 0,
-    BASE_ENOMEM = -1,     /* no memory; nothing was changed */
-    BASE_EINVAL = -2,     /* an argument or an input is wrong; the text names field, value and remedy */
-    BASE_EAGAIN = -3,     /* not now; try again when something has changed */
-    BASE_ENOTFOUND = -4,  /* no such object */
-    BASE_EEXIST = -5,     /* the object is there already */
-    BASE_ECONFLICT = -6,  /* a precondition (UID, resourceVersion, epoch) did not hold */
-    BASE_EGONE = -7,      /* the resourceVersion asked for is too old (HTTP 410) */
-    BASE_EDENIED = -8,    /* not allowed: 401, 403, EPERM */
-    BASE_ETIMEDOUT = -9,  /* no answer in time; a write may have landed */
-    BASE_EPROTO = -10,    /* the peer broke the protocol, or answered nonsense */
-    BASE_EIO = -11,       /* I/O failed; see sys_errno */
-    BASE_ECLOSED = -12,   /* the object, connection or thread has ended */
-    BASE_EFULL = -13,     /* a bound is reached: buffer, queue, table, pool */
-    BASE_EUNKNOWN = -14,  /* a write whose outcome is unknown (contract section 4) */
-    BASE_ERANGE = -15,    /* a number is outside its range */
+    BASE_ENOMEM = -1,    /* no memory; nothing was changed */
+    BASE_EINVAL = -2,    /* an argument or an input is wrong; the text names field, value and remedy */
+    BASE_EAGAIN = -3,    /* not now; try again when something has changed */
+    BASE_ENOTFOUND = -4, /* no such object */
+    BASE_EEXIST = -5,    /* the object is there already */
+    BASE_ECONFLICT = -6, /* a precondition (UID, resourceVersion, epoch) did not hold */
+    BASE_EGONE = -7,     /* the resourceVersion asked for is too old (HTTP 410) */
+    BASE_EDENIED = -8,   /* not allowed: 401, 403, EPERM */
+    BASE_ETIMEDOUT = -9, /* no answer in time; a write may have landed */
+    BASE_EPROTO = -10,   /* the peer broke the protocol, or answered nonsense */
+    BASE_EIO = -11,      /* I/O failed; see sys_errno */
+    BASE_ECLOSED = -12,  /* the object, connection or thread has ended */
+    BASE_EFULL = -13,    /* a bound is reached: buffer, queue, table, pool */
+    BASE_EUNKNOWN = -14, /* a write whose outcome is unknown (contract section 4) */
+    BASE_ERANGE = -15,   /* a number is outside its range */
 };
 
 #define BASE_ERR_MSG_MAX 512

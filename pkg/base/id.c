@@ -98,7 +98,8 @@ int base_traceparent_parse(struct base_correlation *ret, struct base_str s)
 {
     struct base_str parent, flags;
 
-    if (s.len != 55 || s.ptr[0] != '0' || s.ptr[1] != '0' || s.ptr[2] != '-' || s.ptr[35] != '-' || s.ptr[52] != '-')
+    if (s.len != 55 || s.ptr[0] != '0' || s.ptr[1] != '0' || s.ptr[2] != '-' || s.ptr[35] != '-' ||
+        s.ptr[52] != '-')
         return BASE_EINVAL;
     parent = (struct base_str){s.ptr + 36, 16};
     flags = (struct base_str){s.ptr + 53, 2};
@@ -187,8 +188,9 @@ bool base_prefix_covers(const struct base_prefix *outer, const struct base_prefi
 int base_sha256(uint8_t ret[BASE_SHA256_SIZE], const void *a, size_t an, const void *b, size_t bn)
 {
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    int ok = ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) == 1 && (!an || EVP_DigestUpdate(ctx, a, an) == 1) &&
-             (!bn || EVP_DigestUpdate(ctx, b, bn) == 1) && EVP_DigestFinal_ex(ctx, ret, NULL) == 1;
+    int ok = ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) == 1 &&
+             (!an || EVP_DigestUpdate(ctx, a, an) == 1) && (!bn || EVP_DigestUpdate(ctx, b, bn) == 1) &&
+             EVP_DigestFinal_ex(ctx, ret, NULL) == 1;
 
     EVP_MD_CTX_free(ctx);
     return ok ? BASE_OK : BASE_ENOMEM;

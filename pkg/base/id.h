@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * base/id.h - identities as values: UUIDs, correlation IDs, IPv6 addresses and prefixes, digests, a seeded generator.
+ * base/id.h - identities as values: UUIDs, correlation IDs, IPv6 addresses and prefixes, digests, a seeded
+ * generator.
  *
  * Pure. Random bytes are always an argument.
  */
@@ -40,7 +41,7 @@ struct base_prefix {
     struct base_ip6 addr; /* host bits are zero */
     uint8_t len;          /* 0..128 */
 };
-#define BASE_IP6_SIZE    46
+#define BASE_IP6_SIZE 46
 #define BASE_PREFIX_SIZE 50
 /* RFC 5952 text. */
 void base_ip6_text(char dst[BASE_IP6_SIZE], const struct base_ip6 *ip);

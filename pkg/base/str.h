@@ -31,7 +31,8 @@ bool base_str_starts(struct base_str s, const char *prefix);
 /* snprintf that never fails: returns true when everything fitted, else cuts and returns false. */
 bool base_fmt(char *dst, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 bool base_vfmt(char *dst, size_t size, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
-/* Copies z into dst[size]. BASE_OK, or BASE_ERANGE (dst = "") when it does not fit whole: identifiers are never cut. */
+/* Copies z into dst[size]. BASE_OK, or BASE_ERANGE (dst = "") when it does not fit whole: identifiers are
+ * never cut. */
 int base_copy(char *dst, size_t size, const char *z);
 int base_copy_str(char *dst, size_t size, struct base_str s);
 

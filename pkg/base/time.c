@@ -112,6 +112,8 @@ int base_rfc3339_parse(struct base_str s, base_wall *ret)
     }
     if (i != s.len)
         return BASE_EINVAL;
-    *ret = (days_from_civil(y, mo, d) * 86400 + h * 3600 + mi * 60 + se - sign * (oh * 3600 + om * 60)) * 1000000 + us;
+    *ret = (days_from_civil(y, mo, d) * 86400 + h * 3600 + mi * 60 + se - sign * (oh * 3600 + om * 60)) *
+               1000000 +
+           us;
     return BASE_OK;
 }

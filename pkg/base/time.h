@@ -2,8 +2,8 @@
  *
  * base/time.h - time as a value. Pure: nobody here reads a clock.
  *
- * base_time is CLOCK_BOOTTIME in ns; base_wall is CLOCK_REALTIME in microseconds since 1970 and is for people and for
- * `validUntil` only.
+ * base_time is CLOCK_BOOTTIME in ns; base_wall is CLOCK_REALTIME in microseconds since 1970 and is for people
+ * and for `validUntil` only.
  */
 #ifndef BASE_TIME_H
 #define BASE_TIME_H
@@ -15,9 +15,9 @@
 typedef int64_t base_time;
 typedef int64_t base_wall;
 
-#define BASE_NS  ((base_time)1)
-#define BASE_US  ((base_time)1000)
-#define BASE_MS  ((base_time)1000000)
+#define BASE_NS ((base_time)1)
+#define BASE_US ((base_time)1000)
+#define BASE_MS ((base_time)1000000)
 #define BASE_SEC ((base_time)1000000000)
 /* Later than every deadline; earlier than nothing. */
 #define BASE_TIME_NEVER INT64_MAX
@@ -36,7 +36,8 @@ static inline base_time base_time_max(base_time a, base_time b)
 /* RFC 3339 with microseconds, UTC ("2026-11-29T21:08:22.000000Z"); dst must hold BASE_RFC3339_SIZE. */
 #define BASE_RFC3339_SIZE 32
 void base_rfc3339(char *dst, base_wall t);
-/* Any RFC 3339 date-time with an offset, years 1970..9999, fractions cut at microseconds. BASE_OK or BASE_EINVAL. */
+/* Any RFC 3339 date-time with an offset, years 1970..9999, fractions cut at microseconds. BASE_OK or
+ * BASE_EINVAL. */
 int base_rfc3339_parse(struct base_str s, base_wall *ret);
 
 #endif
