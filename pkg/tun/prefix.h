@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tun/prefix.h - which session does this address belong to? A table from /96 prefixes to numbers.
+ *
+ * Pure; the seed is an argument. Fixed capacity, open addressing, no allocation after tun_prefixes_new. One
+ * thread.
+ */
+#ifndef TUN_PREFIX_H
+#define TUN_PREFIX_H
+
+#include "base/cleanup.h"
+#include "base/id.h"
+
+#define TUN_PREFIX_NONE UINT32_MAX
+
+struct tun_prefixes;
+/* Room for `max` prefixes (1 .. 2^20). `seed` keeps outsiders from choosing names that collide. NULL: no
+ * memory, or `max` out of range. */
+struct tun_prefixes *tun_prefixes_new(uint32_t max, uint64_t seed);
+struct tun_prefixes *tun_prefixes_free(struct tun_prefixes *t);
+BASE_DEFINE_CLEANUP(struct tun_prefixes *, tun_prefixes_free)
+
+/* BASE_OK; BASE_EEXIST (nothing changed); BASE_EFULL; BASE_EINVAL: not a /96, or the value is
+ * TUN_PREFIX_NONE. */
+int tun_prefixes_add(struct tun_prefixes *t, const struct base_prefix *p, uint32_t value);
+/* BASE_OK or BASE_ENOTFOUND. */
+int tun_prefixes_remove(struct tun_prefixes *t, const struct base_prefix *p);
+/* The value of the /96 that holds `addr`, or TUN_PREFIX_NONE. */
+uint32_t tun_prefixes_find(const struct tun_prefixes *t, const uint8_t addr[16]);
+uint32_t tun_prefixes_count(const struct tun_prefixes *t);
+
+#endif
