@@ -154,7 +154,8 @@ static NETNS_UNUSED void netns_drop(void)
     (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     if (setgroups(0, NULL) < 0 || setresgid(NETNS_AGENT_UID, NETNS_AGENT_UID, NETNS_AGENT_UID) < 0 ||
         setresuid(NETNS_AGENT_UID, NETNS_AGENT_UID, NETNS_AGENT_UID) < 0 || syscall(SYS_capset, &h, d) < 0 ||
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0) /* the leak check reads its own threads */
         netns_fail("dropping privileges");
 }
 

@@ -255,6 +255,7 @@ static struct tun *opened(void)
     cr_expect_null(set_up(), "root is not the owner");
     cr_assert_eq(setresuid(NETNS_AGENT_UID, NETNS_AGENT_UID, 0), 0);
     cr_assert_eq(tun_open(&t, DEV, 1400, &err), BASE_OK, "%s", err.msg);
+    cr_assert_eq(setresuid(0, 0, 0), 0);
     cr_assert_eq(tun_mtu(t), 1400);
     cr_assert_str_eq(tun_device(t), DEV);
     cr_assert_gt(tun_queue_len(t), 0);
@@ -369,7 +370,6 @@ Test(tun_tun, device_gone)
     struct pollfd pf = {.fd = tun_fd(t), .events = POLLIN};
 
     cr_expect_eq(poll(&pf, 1, 0), 0, "quiet");
-    cr_assert_eq(setresuid(0, 0, 0), 0);
     netns_run("ip", "link", "del", DEV, NULL);
     cr_expect_eq(poll(&pf, 1, 1000), 1, "a poller is woken");
     cr_expect_eq(tun_read(t, 10, NULL, NULL, &err), BASE_ECLOSED);
@@ -386,7 +386,6 @@ Test(tun_tun, link_down_counts_as_gone)
     uint8_t buf[TUN_HEADROOM + 256], *pkt = buf + TUN_HEADROOM;
     size_t n = make_udp(pkt, "fd12:0:0:1:0:7:0:5", "fd20::10", 7001, 100);
 
-    cr_assert_eq(setresuid(0, 0, 0), 0);
     netns_run("ip", "link", "set", DEV, "down", NULL);
     cr_expect_eq(tun_write(t, open_pass(), pkt, n, &err), BASE_ECLOSED);
     cr_expect_eq(err.sys_errno, EIO);
@@ -428,7 +427,9 @@ Test(tun_tun, offloads_switched_on_by_others)
 
     /* Opening switches them off again: the kernel cuts. */
     tun_free(t);
+    cr_assert_eq(setresuid(NETNS_AGENT_UID, NETNS_AGENT_UID, 0), 0);
     cr_assert_eq(tun_open(&t, DEV, 1400, &err), BASE_OK, "%s", err.msg);
+    cr_assert_eq(setresuid(0, 0, 0), 0);
     got = (struct taken){0};
     send_udp(vpc_socket, "fd12:0:0:1:0:7:0:5", 7000, three, sizeof three);
     cr_expect_eq(tun_read(t, 100, take, &got, &err), BASE_EAGAIN);
