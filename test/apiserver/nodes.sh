@@ -51,12 +51,10 @@ for name in "${names[@]}"; do
     [ "$name" = nopod ] || kubeconfig "$name" "tokenFile: \"$LAB/tokens/$name\""
 done
 cd "$LAB"
-if [ ! -s pki/operator.crt ]; then
-    openssl ecparam -name prime256v1 -genkey -noout -out pki/operator.key 2>/dev/null
-    openssl req -new -key pki/operator.key -subj /O=holdfast:operators/CN=olga -out pki/operator.csr 2>/dev/null
-    openssl x509 -req -in pki/operator.csr -CA pki/ca.crt -CAkey pki/ca.key -set_serial "0x$(openssl rand -hex 8)" -days 30 -sha256 \
-        -extfile <(echo extendedKeyUsage=clientAuth) -out pki/operator.crt 2>/dev/null
-    rm -f pki/operator.csr
-fi
+openssl ecparam -name prime256v1 -genkey -noout -out pki/operator.key 2>/dev/null
+openssl req -new -key pki/operator.key -subj /O=holdfast:operators/CN=olga -out pki/operator.csr 2>/dev/null
+openssl x509 -req -in pki/operator.csr -CA pki/ca.crt -CAkey pki/ca.key -set_serial "0x$(openssl rand -hex 8)" -days 30 -sha256 \
+    -extfile <(echo extendedKeyUsage=clientAuth) -out pki/operator.crt 2>/dev/null
+rm -f pki/operator.csr
 kubeconfig operator "client-certificate: \"$LAB/pki/operator.crt\", client-key: \"$LAB/pki/operator.key\""
 say "nodes $*: pods, tokens and kubeconfigs are in $LAB"
