@@ -33,7 +33,7 @@ EXT_base      := libcrypto
 EXT_contract  := libcjson
 EXT_audit     :=
 EXT_loop      := libuv
-EXT_http      := libcurl
+EXT_http      := libcurl libssl libcrypto
 EXT_kube      := libcurl libcjson yaml-0.1 libcrypto libssl
 EXT_kubestore := libcjson
 EXT_masque    := libngtcp2 libngtcp2_crypto_$(QUIC_TLS) libnghttp3 libcrypto libssl $(if $(filter gnutls,$(QUIC_TLS)),gnutls)
@@ -137,7 +137,7 @@ endif
 SUITES :=
 -include $(wildcard test/*/module.mk)
 
-.PHONY: binaries test unit check fmt fmt-check clean
+.PHONY: binaries unit check fmt fmt-check clean
 ## binaries       the agent and its companions, in build/bin (default)
 binaries: $(BINARIES)
 	@mkdir -p build && ln -sfn $(VARIANT)/bin build/bin
@@ -161,3 +161,23 @@ clean:
 .PHONY: print-layers
 print-layers:
 	@$(foreach p,$(PKGS),echo '$(p):$(if $(filter $(p),$(PURE)),P,D):$(strip $(DEPS_$(p)))';)
+
+# ---- the whole test suite --------------------------------------------------------------------------------------
+# A suite is a target that calls hack/run-tests.sh; it goes on after a failure, and the last line is the sum.
+SUITES := check unit sanitize $(SUITES)
+.PHONY: deps test sanitize
+## deps           installs what building and testing needs (Debian 12, root); says what it does
+deps:
+	@hack/deps.sh
+
+## sanitize       unit tests under ASan and UBSan, and the clang build
+sanitize:
+	@$(MAKE) -s --no-print-directory -k unit SAN=address,undefined
+	@$(MAKE) -s --no-print-directory binaries CC=clang
+
+## test           everything; the last line is "N passed, N failed"
+test: deps
+	@rm -rf build/results
+	@$(MAKE) -s --no-print-directory -j2 binaries peers
+	@for s in $(SUITES); do echo "== $$s"; $(MAKE) -s --no-print-directory -k $$s || true; done
+	@hack/sum-results.sh
