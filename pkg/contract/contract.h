@@ -64,7 +64,7 @@ enum contract_cond_status { CONTRACT_COND_ABSENT = 0, CONTRACT_COND_FALSE, CONTR
 struct contract_cond { /* one condition; the store keeps those of other types as they are */
     enum contract_cond_status status;
     char reason[CONTRACT_REASON_SIZE];
-    char message[160];
+    char message[160]; /* for people: the one string that is cut when it is longer; the store keeps the whole */
     int64_t observed_generation;
     base_wall transition;
 };
@@ -249,6 +249,10 @@ void contract_claim_name(char dst[CONTRACT_NAME_SIZE], const struct base_prefix 
 #define CONTRACT_FINALIZER_SIZE 128
 void contract_finalizer(char dst[CONTRACT_FINALIZER_SIZE], const struct base_uuid *node_uid, const struct base_uuid *boot_id);
 bool contract_has_finalizer(const struct contract_meta *m, const char *finalizer);
+/* Adds it unless it is there. BASE_OK, BASE_EINVAL (empty or too long for the table), BASE_EFULL. */
+int contract_finalizer_add(struct contract_meta *m, const char *finalizer);
+/* True when it was there. */
+bool contract_finalizer_remove(struct contract_meta *m, const char *finalizer);
 
 /* JSON. Decoding refuses wrong types, numbers that are not exact integers, strings over their bound and enums that are
  * not listed: BASE_EINVAL with the path of the field, its value and what is expected; unknown members are ignored (the
@@ -262,6 +266,12 @@ int contract_decode_any(struct contract_object *ret, struct base_str json, struc
  * finalizers are those of the value. Integers are written as integers. BASE_OK, BASE_EFULL, BASE_ENOMEM, BASE_EINVAL. */
 struct base_buf;
 int contract_encode(struct base_buf *out, const struct contract_object *o, struct base_str raw, struct base_err *err);
+
+/* Same kind and same spec (status): by value, not by text. Metadata is not looked at. */
+bool contract_spec_equal(const struct contract_object *a, const struct contract_object *b);
+bool contract_status_equal(const struct contract_object *a, const struct contract_object *b);
+/* Status of `src` (same kind) into `dst`; NULL empties it. */
+void contract_copy_status(struct contract_object *dst, const struct contract_object *src);
 
 /* What the CRDs' schema and CEL rules say, in C: is `next` a legal object, and a legal successor of `old` (NULL for a
  * creation)? Returns BASE_OK or BASE_EINVAL (the API server's 422) with a text that names the field. `status_write`:
