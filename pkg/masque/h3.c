@@ -16,6 +16,7 @@ static void set_limits(struct masque_h3_limits *l)
         .queue_packets = 512,
         .queue_bytes = 512 * 1024,
         .queue_age = 50 * BASE_MS,
+        .stall = 500 * BASE_MS,
         .idle = 60 * BASE_SEC,
         .handshake = 10 * BASE_SEC,
         .answer = 60 * BASE_SEC,
@@ -27,6 +28,7 @@ static void set_limits(struct masque_h3_limits *l)
     l->queue_packets = l->queue_packets ? l->queue_packets : d.queue_packets;
     l->queue_bytes = l->queue_bytes ? l->queue_bytes : d.queue_bytes;
     l->queue_age = l->queue_age > 0 ? l->queue_age : d.queue_age;
+    l->stall = l->stall > 0 ? l->stall : d.stall;
     l->idle = l->idle > 0 ? l->idle : d.idle;
     l->handshake = l->handshake > 0 ? l->handshake : d.handshake;
     l->answer = l->answer > 0 ? l->answer : d.answer;
@@ -220,6 +222,15 @@ void masque_h3_flush(struct masque_h3 *h, base_time now, base_time (*clock)(void
         c = next;
     }
     tidy(h);
+}
+
+void masque_h3_discard(struct masque_h3 *h)
+{
+    for (struct masque_conn *c = h->conns; c; c = c->next) {
+        if (c->flow)
+            masque_flow_drop_queue(c->flow, &h->stats.drop_queue);
+        masque_flow_drop_early(c);
+    }
 }
 
 void masque_h3_drain(struct masque_h3 *h)

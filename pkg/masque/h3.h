@@ -62,6 +62,7 @@ struct masque_h3_limits {                         /* 0 = default (masque.md sect
     uint32_t connections, per_source, handshakes; /* 4096, 64, 256 */
     uint32_t queue_packets, queue_bytes;          /* per flow towards the client: 512, 512 KiB */
     base_time queue_age;                          /* 50 ms */
+    base_time stall;                              /* a flush that takes longer was stopped: 500 ms */
     base_time idle;                               /* 60 s */
     base_time handshake;                          /* 10 s */
     base_time answer;                             /* longest wait for accept/refuse: 60 s, then 503 */
@@ -114,6 +115,9 @@ size_t masque_h3_mtu(const struct masque_h3 *h, uint64_t flow);
 void masque_h3_stop(struct masque_h3 *h, uint64_t flow);
 /* Ends the flow's stream and, when it was the last one, its connection. */
 void masque_h3_close(struct masque_h3 *h, uint64_t flow, uint64_t h3_error);
+/* Drops every packet that waits here, in both directions; flows go on. For a thread that was stopped for too
+ * long. */
+void masque_h3_discard(struct masque_h3 *h);
 /* No new connections or requests; GOAWAY to those that are there. */
 void masque_h3_drain(struct masque_h3 *h);
 

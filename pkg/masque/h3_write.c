@@ -29,7 +29,10 @@ static void burst_send(struct burst *b)
     struct masque_h3 *h = b->c->h;
     if (b->len == 0)
         return;
-    if (b->inner > 0 && !fence_open(b->c->flow, b->clock())) {
+    base_time now = b->clock();
+    /* h->now is when this flush began: far behind means that the thread was stopped in between, and that what
+     * it holds is from before (contract section 9, "gap"). */
+    if (b->inner > 0 && (now - h->now > h->limits.stall || !fence_open(b->c->flow, now))) {
         h->stats.drop_fence += b->inner;
         if (b->c->flow)
             masque_flow_drop_queue(b->c->flow, &h->stats.drop_fence);
