@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * agent/data.h - the data thread: joins masque and tun, run to completion; orders and reports over bounded rings.
+ * agent/data.h - the data thread: joins masque and tun, run to completion; orders and reports over bounded
+ * rings.
  *
- * Control calls these functions from its own thread only. An order never waits: it is pushed to the ring (BASE_EFULL
- * when that is full, which the caller treats as a stalled data thread). Reports come back through `report`, called on
- * the control thread by agent_data_drain when agent_data_fd is readable. Fence slots are written by control directly,
- * without an order: a cutoff never waits for the data thread.
+ * Control calls these functions from its own thread only. An order never waits: it is pushed to the ring
+ * (BASE_EFULL when that is full, which the caller treats as a stalled data thread). Reports come back through
+ * `report`, called on the control thread by agent_data_drain when agent_data_fd is readable. Fence slots are
+ * written by control directly, without an order: a cutoff never waits for the data thread.
  */
 #ifndef AGENT_DATA_H
 #define AGENT_DATA_H
@@ -17,12 +18,17 @@ struct agent_data;
 enum agent_report_kind {
     AGENT_REPORT_REQUEST = 1, /* rq */
     AGENT_REPORT_ENDED,       /* flow, end, detail */
-    AGENT_REPORT_STOPPED,     /* flow: the barrier; no packet of it is in flight, its queues are empty, its slot is free */
-    AGENT_REPORT_TUN,         /* tun_id, code, err: answer to agent_data_tun_open */
-    AGENT_REPORT_TUN_LOST,    /* tun_id, err: EBADFD, EIO, EFAULT: the device is gone */
-    AGENT_REPORT_TUN_CLOSED,  /* tun_id */
-    AGENT_REPORT_GAP,         /* the 100 ms heartbeat was late by more than the gap: everything queued was dropped */
-    AGENT_REPORT_DRAINED,     /* no connection is left */
+    AGENT_REPORT_STOPPED,  /* flow: the barrier; no packet of it is in flight, its queues are empty, its slot
+                              is free */
+    AGENT_REPORT_TUN,      /* tun_id, code, detail: answer to agent_data_tun_open */
+    AGENT_REPORT_TUN_LOST, /* tun_id, code, detail: EBADFD, EIO, EFAULT: the device is gone, its descriptor
+                              closed */
+    AGENT_REPORT_TUN_CLOSED, /* tun_id; its descriptor is closed */
+    AGENT_REPORT_GAP,        /* at: the 100 ms heartbeat was late by more than the gap: everything queued was
+                                dropped.        No packet passes before the callback for this report has returned: by
+                                then        control has        shut every fence whose claim proof is not younger than `at`
+                                (contract        section 9) */
+    AGENT_REPORT_DRAINED,    /* no connection is left */
 };
 struct agent_report {
     enum agent_report_kind kind;
@@ -32,18 +38,18 @@ struct agent_report {
     enum masque_end end;
     base_time at;
     struct masque_request rq;
-    char detail[160];
+    char detail[512];
 };
 typedef void (*agent_report_fn)(void *arg, const struct agent_report *r);
 
 struct agent_data_config {
-    struct masque_h3_config h3;   /* its events and arg are overwritten */
-    base_time gap;                /* 500 ms */
+    struct masque_h3_config h3; /* its events and arg are overwritten */
+    base_time gap;              /* 500 ms */
     struct loop_log *log;
 };
 /* Binds, loads certificates and starts the thread (so that bad input is reported here, by code and text). */
-int agent_data_new(struct agent_data **ret, const struct agent_data_config *cfg, agent_report_fn report, void *arg,
-                   struct base_err *err);
+int agent_data_new(struct agent_data **ret, const struct agent_data_config *cfg, agent_report_fn report,
+                   void *arg, struct base_err *err);
 /* Stops and joins the thread; ends every connection. NULL ok. */
 struct agent_data *agent_data_free(struct agent_data *d);
 int agent_data_fd(const struct agent_data *d);
@@ -60,15 +66,19 @@ int agent_data_tun_close(struct agent_data *d, uint32_t tun_id);
 struct agent_admit {
     uint64_t flow;
     uint32_t tun_id;
-    struct base_prefix prefix;     /* the connector's /96 */
-    struct base_ip6 tunnel_ip;     /* the tunnel's own address: ::1 of the pool's index 0 */
+    struct base_prefix prefix; /* the connector's /96 */
+    struct base_ip6 tunnel_ip; /* the tunnel's own address: ::1 of the pool's index 0 */
+    struct base_prefix pool;   /* the service's pool: no connector reaches another one. len 0 = unknown, then
+                                  only the   connector's own /96 and index 0 are out of reach */
     uint8_t n_destinations;
     struct base_prefix destinations[AGENT_DESTINATIONS_MAX];
     const struct fence_slot *slot;
 };
 int agent_data_admit(struct agent_data *d, const struct agent_admit *a);
-int agent_data_refuse(struct agent_data *d, uint64_t flow, int status, const char *reason, unsigned retry_after);
-/* Barrier: the caller has killed the slot. Answer: AGENT_REPORT_STOPPED (also when the flow is unknown by now). */
+int agent_data_refuse(struct agent_data *d, uint64_t flow, int status, const char *reason,
+                      unsigned retry_after);
+/* Barrier: the caller has killed the slot. Answer: AGENT_REPORT_STOPPED (also when the flow is unknown by
+ * now). */
 int agent_data_stop(struct agent_data *d, uint64_t flow);
 /* Ends the flow's stream. */
 int agent_data_close(struct agent_data *d, uint64_t flow);
@@ -77,8 +87,9 @@ int agent_data_reload(struct agent_data *d);
 
 struct agent_data_stats {
     struct masque_h3_stats h3;
-    uint64_t tun_in, tun_out, tun_bytes_in, tun_bytes_out, drop_source, drop_destination, drop_malformed, drop_hop_limit,
-        drop_no_session, drop_fence, drop_tun_full, icmp_sent, gaps, orders_refused, reports_refused;
+    uint64_t tun_in, tun_out, tun_bytes_in, tun_bytes_out, drop_source, drop_destination, drop_malformed,
+        drop_hop_limit, drop_no_session, drop_fence, drop_tun_full, icmp_sent, gaps, orders_refused,
+        reports_refused;
 };
 /* A snapshot (relaxed atomics); any thread. */
 void agent_data_stats(const struct agent_data *d, struct agent_data_stats *ret);
