@@ -30,6 +30,13 @@ struct store_selector {
     char provider[CONTRACT_LABEL_SIZE];
 };
 
+/* Does the object match? Members that its kind cannot select by do not match unless empty. */
+bool store_selector_match(const struct store_selector *sel, const struct contract_object *o);
+/* The fieldSelector parameter, "spec.tenant=t1,spec.connector=c1" ("" when nothing is selected), not percent-encoded.
+ * BASE_OK; BASE_EINVAL: the CRD of that kind does not make such a field selectable; BASE_EFULL. */
+int store_selector_query(char *dst, size_t size, enum contract_kind kind, const struct store_selector *sel,
+                         struct base_err *err);
+
 struct store_req {
     uint64_t id; /* chosen by the asker, comes back in the answer */
     enum store_op op;
@@ -56,7 +63,8 @@ struct store_resp {
     char reason[CONTRACT_REASON_SIZE]; /* Status.reason: "AlreadyExists", "Conflict", "Invalid", "Forbidden", … */
     base_time sent;  /* CLOCK_BOOTTIME read before the request was sent (t0 of a row proof) */
     char list_rv[CONTRACT_RV_SIZE];    /* LIST: metadata.resourceVersion of the list */
-    size_t n_objects;                  /* GET, CREATE, UPDATE: 1 on success; LIST: all */
+    size_t n_objects;                  /* GET, CREATE, UPDATE: 1 on success; LIST: all; DELETE: 1 when finalizers keep
+                                          the object, which is then being deleted, else 0 */
     const struct contract_object *objects; /* borrowed until the callback or the next twin call returns */
     struct base_err err;               /* text for people */
 };
@@ -75,7 +83,8 @@ struct store_identity {
 /* `seed` makes uids. NULL when there is no memory. */
 struct store_twin *store_twin_new(uint64_t seed);
 struct store_twin *store_twin_free(struct store_twin *t);
-/* Executes one request at wall time `wall`; *ret_resp borrows from the twin until its next call. ret_resp->sent is 0.
+/* `who` NULL: RBAC and admission policies are off (unit tests of other things).
+ * Executes one request at wall time `wall`; *ret_resp borrows from the twin until its next call. ret_resp->sent is 0.
  * Returns BASE_OK, or BASE_ENOMEM (nothing was changed). The outcome of the request is ret_resp->code. */
 int store_twin_do(struct store_twin *t, const struct store_identity *who, base_wall wall, const struct store_req *req,
                   struct store_resp *ret_resp);
@@ -93,7 +102,8 @@ int store_twin_watch(struct store_twin *t, enum contract_kind kind, const struct
 void store_twin_rv(const struct store_twin *t, char ret[CONTRACT_RV_SIZE]);
 /* Forgets watch history up to now (later watches from older versions get 410). */
 void store_twin_compact(struct store_twin *t);
-/* Snapshot and restore of everything, as an etcd backup (resourceVersion goes back too). The snapshot is the caller's:
+/* Snapshot and restore of everything, as an etcd backup (resourceVersion goes back too; watch history is empty after
+ * it; uids made after the snapshot are never made again). The snapshot is the caller's:
  * store_twin_free. restore returns BASE_OK or BASE_ENOMEM (unchanged). */
 struct store_twin *store_twin_snapshot(const struct store_twin *t);
 int store_twin_restore(struct store_twin *t, const struct store_twin *snapshot);
