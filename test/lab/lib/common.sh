@@ -4,7 +4,7 @@
 # namespaces), and one file per lab in LAB_RUN, by which `lab reap` finds labs that nobody owns any more.
 
 LAB_RUN=/run/holdfast-lab
-NODES="client edge1 edge2 vpc api"
+NODES="client client2 edge1 edge2 vpc api"
 LAB_NAMESPACE=holdfast-system
 LAB_BIRD=$(PATH=$PATH:/usr/sbin command -v bird || true)
 

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # The lab's network; sourced.
 #
-#   client --- u1 ........ und0 edge1 bgp0 ........ e1 --- vpc (lo: fd20::10, AS 65000)
-#          \-- u2 ........ und0 edge2 bgp0 ........ e2 --/
-#                               edge1 mgmt0 ...... m1 --- api (lo: fd00:a::10)
-#                               edge2 mgmt0 ...... m2 --/
+#   client  --- u1 ...... und0 edge1 bgp0 ...... e1 --- vpc (lo: fd20::10, AS 65000)
+#          \--- u2 ...... und0 edge2 bgp0 ...... e2 --/
+#   client2 --- u1 ...... und1 edge1 mgmt0 ..... m1 --- api (lo: fd00:a::10, and ::11, ::12 for a proxy per edge)
+#          \--- u2 ...... und1 edge2 mgmt0 ..... m2 --/
 #
-#   underlay    fd00:c::1 (edge1), fd00:c::2 (edge2); the client is fd00:c::c1 and fd00:c::c2
+#   underlay    fd00:c::1 (edge1), fd00:c::2 (edge2); client is fd00:c::c11 towards edge1 and ::c12 towards edge2,
+#               client2 ::c21 and ::c22
 #   BGP         fd00:b:<i>::1 (edge i, AS 6500<i>), fd00:b:<i>::2 (vpc)
 #   management  fd00:a:<i>::1 (edge i), fd00:a:<i>::10 (api)
 
@@ -31,30 +32,35 @@ net_up() {
     for i in 1 2; do
         ip -batch - <<X
 link add u$i netns $(ns client) type veth peer name und0 netns $(ns edge$i)
+link add u$i netns $(ns client2) type veth peer name und1 netns $(ns edge$i)
 link add bgp0 netns $(ns edge$i) type veth peer name e$i netns $(ns vpc)
 link add mgmt0 netns $(ns edge$i) type veth peer name m$i netns $(ns api)
 X
     done
-    ip -n "$(ns client)" -batch - <<X
+    for i in 1 2; do
+        n=client${i#1}
+        ip -n "$(ns "$n")" -batch - <<X
 link set lo up
-addr add fd00:c::c1/128 dev u1 nodad
-addr add fd00:c::c2/128 dev u2 nodad
+addr add fd00:c::c${i}1/128 dev u1 nodad
+addr add fd00:c::c${i}2/128 dev u2 nodad
 link set u1 up
 link set u2 up
-route add fd00:c::1/128 dev u1 src fd00:c::c1
-route add fd00:c::2/128 dev u2 src fd00:c::c2
+route add fd00:c::1/128 dev u1 src fd00:c::c${i}1
+route add fd00:c::2/128 dev u2 src fd00:c::c${i}2
 X
-    for i in 1 2; do
         ip -n "$(ns edge$i)" -batch - <<X
 link set lo up
 addr add fd00:c::$i/128 dev und0 nodad
+addr add fd00:c::$i/128 dev und1 nodad
 addr add fd00:b:$i::1/64 dev bgp0 nodad
 addr add fd00:a:$i::1/64 dev mgmt0 nodad
 link set und0 up
+link set und1 up
 link set bgp0 up
 link set mgmt0 up
-route add fd00:c::c$i/128 dev und0
-route add $API_ADDR/128 via fd00:a:$i::10
+route add fd00:c::c1$i/128 dev und0
+route add fd00:c::c2$i/128 dev und1
+route add fd00:a::/64 via fd00:a:$i::10
 route add $VPC_NET via fd00:b:$i::2
 X
     done
@@ -69,6 +75,8 @@ X
     ip -n "$(ns api)" -batch - <<X
 link set lo up
 addr add $API_ADDR/128 dev lo nodad
+addr add fd00:a::11/128 dev lo nodad
+addr add fd00:a::12/128 dev lo nodad
 addr add fd00:a:1::10/64 dev m1 nodad
 addr add fd00:a:2::10/64 dev m2 nodad
 link set m1 up

@@ -7,6 +7,7 @@ NODE_VIEW=$LAB_RUN/node
 AGENT_UID=65532
 BIN=${HOLDFAST_BIN:-$LAB_ROOT/build/bin}
 CONNECTOR=${HOLDFAST_CONNECTOR:-$LAB_ROOT/build/peers/holdfast-connector}
+PROXY=$LAB_ROOT/build/peers/holdfast-apiproxy
 
 node_dirs() {
     local n
@@ -42,6 +43,22 @@ node_bird_configs() {
         >"$LAB_DIR/nodes/vpc/bird.conf"
 }
 
+# node_api NODE: the URL by which a node reaches the API server.
+node_api() {
+    if [ -n "${LAB_PROXY:-}" ]; then printf 'https://[fd00:a::1%s]:6443' "${1#edge}"; else printf 'https://[%s]:6443' "$API_ADDR"; fi
+}
+
+node_kubeconfig() { # FILE NODE CA-FILE TOKEN-FILE
+    cat >"$1" <<X
+apiVersion: v1
+kind: Config
+clusters: [{name: lab, cluster: {server: "$(node_api "$2")", certificate-authority: "$3"}}]
+users: [{name: node, user: {tokenFile: "$4"}}]
+contexts: [{name: lab, context: {cluster: lab, user: node, namespace: $LAB_NAMESPACE}}]
+current-context: lab
+X
+}
+
 # Configuration, keys and credentials of both edges.
 node_files() {
     local n e
@@ -49,14 +66,8 @@ node_files() {
         e=$LAB_DIR/nodes/$n/etc
         cp "$LAB_DIR/api/ca.crt" "$e/api-ca.crt"
         cp "$LAB_DIR/api/tokens/agent-$n" "$e/token"
-        cat >"$e/kubeconfig" <<X
-apiVersion: v1
-kind: Config
-clusters: [{name: lab, cluster: {server: "https://[$API_ADDR]:6443", certificate-authority: "$NODE_VIEW/etc/api-ca.crt"}}]
-users: [{name: agent, user: {tokenFile: "$NODE_VIEW/etc/token"}}]
-contexts: [{name: lab, context: {cluster: lab, user: agent, namespace: $LAB_NAMESPACE}}]
-current-context: lab
-X
+        node_kubeconfig "$e/kubeconfig" "$n" "$NODE_VIEW/etc/api-ca.crt" "$NODE_VIEW/etc/token"
+        node_kubeconfig "$LAB_DIR/nodes/$n/foundation.kubeconfig" "$n" "$LAB_DIR/api/ca.crt" "$LAB_DIR/api/tokens/foundation-$n"
         cp "$LAB_DIR/pki/$n.crt" "$e/tls/tls.crt"
         cp "$LAB_DIR/pki/$n.key" "$e/tls/tls.key"
         cp "$LAB_DIR/pki/client-ca.crt" "$e/tls/client-ca.crt"
@@ -64,6 +75,24 @@ X
         chown -R "root:$AGENT_UID" "$e"
         chmod -R u=rwX,g=rX,o= "$e"
     done
+}
+
+node_start_proxy() {
+    [ -x "$PROXY" ] || die "$PROXY is missing (run 'make peers')"
+    proc_start api "proxy-$1" "$PROXY" -listen "[fd00:a::1${1#edge}]:6443" -to "https://[$API_ADDR]:6443" -ca "$LAB_DIR/api/ca.crt" \
+        -cert "$LAB_DIR/api/pki/server.crt" -key "$LAB_DIR/api/pki/server.key" -control "$(node_proxy_socket "$1")"
+}
+
+# A unix socket's path is short: it lies beside the labs' list, not in a folder of any depth.
+node_proxy_socket() { printf '%s/%s-%s.sock' "$LAB_RUN" "$LAB_ID" "$1"; }
+
+node_proxy_rules() { # NODE RULE...
+    local sock
+    sock=$(node_proxy_socket "$1")
+    shift
+    [ -S "$sock" ] || die "this lab has no proxies (start it with 'lab up --proxy')"
+    printf '%s\n' "$@" | curl -sS --fail-with-body --unix-socket "$sock" http://proxy/rules --data-binary @- ||
+        die "the proxy refused the rules"
 }
 
 # The one place where the lab's agent configuration is written: agent.yaml.in with the node's values.
@@ -103,16 +132,16 @@ node_start_foundation() {
     [ -x "$BIN/holdfast-foundation" ] || die "$BIN/holdfast-foundation is missing (run 'make')"
     # The foundation of edge1 also plays the authority that keeps the services valid.
     [ "$n" != edge1 ] || set -- --authority-kubeconfig "$LAB_DIR/api/authority.kubeconfig" "$@"
-    proc_start "$n" foundation "$BIN/holdfast-foundation" --kubeconfig "$LAB_DIR/api/foundation-$n.kubeconfig" --node "$n" \
+    proc_start "$n" foundation "$BIN/holdfast-foundation" --kubeconfig "$LAB_DIR/nodes/$n/foundation.kubeconfig" --node "$n" \
         --bpffs "$LAB_DIR/nodes/$n/bpf" --lock "$LAB_DIR/run/foundation-$n.lock" "$@"
 }
 
-# node_start_connector SITE [ARG...]: the connector with the certificate of that name; its TUN is hfc0.
+# node_start_connector NODE SITE [ARG...]: the connector with the certificate of that name; its TUN is hfc0.
 node_start_connector() {
-    local site=${1:?lab start DIR connector client SITE: the name of a certificate in pki/} p=$LAB_DIR/pki
-    shift
+    local node=$1 site=${2:?lab start DIR connector client SITE: the name of a certificate in pki/} p=$LAB_DIR/pki
+    shift 2
     [ -s "$p/$site.crt" ] || die "no certificate '$site' in $p"
     [ -x "$CONNECTOR" ] || die "$CONNECTOR is missing (run 'make peers')"
-    proc_start client connector "$CONNECTOR" -edges "edge1=[$(underlay_addr edge1)]:4433,edge2=[$(underlay_addr edge2)]:4433" \
+    proc_start "$node" connector "$CONNECTOR" -edges "edge1=[$(underlay_addr edge1)]:4433,edge2=[$(underlay_addr edge2)]:4433" \
         -ca "$p/edge-ca.crt" -cert "$p/$site.crt" -key "$p/$site.key" "$@"
 }
