@@ -53,7 +53,8 @@ check "the agent's view: another node's keys are out of reach" fails_with "Permi
 check "a process that runs is not started twice" fails_with "running already" "$lab" run "$tmp/a" vpc sleeper sleep 1000
 check "stop tells the exit status" fails_with 143 "$lab" stop "$tmp/a" sleeper vpc
 "$lab" run "$tmp/a" vpc ends sh -c 'exit 7'
-check "stop of an ended process says so" fails_with "ended with status 7" eventually 1 "$lab" stop "$tmp/a" ends vpc
+check "a process ends by itself" eventually 5 test -s "$tmp/a/run/vpc.ends.rc"
+check "stop of an ended process says so" fails_with "ended with status 7" "$lab" stop "$tmp/a" ends vpc
 "$lab" run "$tmp/a" vpc echo "$probe" tcp-serve --bind fd20::10 --port 7001
 check "a checksummed transfer to the VPC host" eventually 5 "$lab" exec "$tmp/a" edge1 "$probe" tcp-xfer --to fd20::10 --port 7001 --count 3000000
 check "kill -KILL waits for the end" "$lab" kill -KILL "$tmp/a" echo vpc

@@ -62,7 +62,7 @@ proc_stop() {
         rc=$(cat "$(proc_file "$1" "$2").rc" 2>/dev/null) || die "$2 on $1 was never started"
         die "$2 on $1 does not run (it ended with status $rc, see $LAB_DIR/log/$1.$2.log)"
     fi
-    kill -CONT "$pid" && kill -TERM "$pid"
+    { kill -CONT "$pid" && kill -TERM "$pid"; } 2>/dev/null || true # it may have ended just now
     rc=$(proc_wait_end "$1" "$2" "${LAB_STOP_SECONDS:-20}") || die "$2 on $1 (pid $pid) did not end within ${LAB_STOP_SECONDS:-20} s of SIGTERM"
     printf '%s\n' "$rc"
     return "$rc"

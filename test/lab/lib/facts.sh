@@ -1,0 +1,79 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# Facts about a running lab, looked up in its observers' files; sourced. D is the lab's folder, PROBE the probe, LAB the tool.
+#
+# Observers write lines "NS ..." (CLOCK_BOOTTIME) all the time; a test looks up when a thing was seen. Files in $D/log:
+#   api.watch-KIND.log     "NS {watch event}" of an API collection
+#   vpc.routes.log         "NS line" of `ip monitor route` at the VPC host
+#   cap.csv                NS,link,in|out,source,destination,protocol,length at the VPC host, per link
+#   to-vpc.csv             stream,seq,sent,received,link,source of connectors' numbered packets at the VPC host
+#   to-client.csv, to-client2.csv   the same of the VPC host's numbered packets at the connectors
+#   echo.csv               the same of echoes, back at the connector
+#   CLIENT.connector.log   the connector's JSON events
+
+now_ns() { "$PROBE" clock | cut -d' ' -f1; }
+ms_between() { awk -v a="$1" -v b="$2" 'BEGIN {printf "%.1f", (b - a) / 1e6}'; }
+
+# ---- observers ---------------------------------------------------------------------------------------------------
+observe_kind() { # KIND GROUP
+    local url="https://[fd00:a::10]:6443/apis/$2/v1alpha1/namespaces/holdfast-system/$1?watch=1&timeoutSeconds=900"
+    # shellcheck disable=SC2016
+    "$LAB" run "$D" api "watch-$1" bash -c 'curl -gsN --cacert "$1/ca.crt" --cert "$1/admin.crt" --key "$1/admin.key" "$2" | "$3" stamp' \
+        _ "$D/api/pki" "$url" "$PROBE"
+}
+observers() {
+    local kind
+    for kind in routeclaims providerinstances hostattachments; do observe_kind $kind edge.galactic.datumapis.com; done
+    observe_kind connectorbindings masque.galactic.datumapis.com
+    # shellcheck disable=SC2016
+    "$LAB" run "$D" vpc routes bash -c 'stdbuf -oL ip -6 monitor route | "$1" stamp' _ "$PROBE"
+    "$LAB" run "$D" vpc cap "$PROBE" cap --if e1 --if e2 --prefix fd12:0:0:1::/64 --log "$D/log/cap.csv"
+    "$LAB" run "$D" vpc recv "$PROBE" recv --port 7000 --bind fd20::10 --echo --log "$D/log/to-vpc.csv"
+    "$LAB" run "$D" vpc tcp "$PROBE" tcp-serve --port 7001 --bind fd20::10
+    "$LAB" run "$D" client recv "$PROBE" recv --port 7000 --log "$D/log/to-client.csv"
+    "$LAB" run "$D" client2 recv "$PROBE" recv --port 7000 --log "$D/log/to-client2.csv"
+    "$LAB" run "$D" client tcp "$PROBE" tcp-serve --port 7001
+}
+
+# ---- facts -------------------------------------------------------------------------------------------------------
+# seen FILE SINCE JQ: time of the first line at or after SINCE whose JSON satisfies the jq condition.
+seen() {
+    [ -s "$1" ] || return 1
+    jq -Rnr --argjson since "$2" 'first(inputs | split(" ") as $w | ($w[0] | tonumber? // -1) as $t | select($t >= $since)
+        | (.[($w[0] | length) + 1:] | fromjson? // empty) as $e | $e | select('"$3"') | $t)' "$1" 2>/dev/null | grep .
+}
+# event SINCE JQ [CLIENT]: the connector's first event at or after SINCE that satisfies the condition, whole.
+event() {
+    jq -Rnc --argjson since "$1" 'first(inputs | fromjson? // empty | select(.t >= $since) | select('"$2"'))' \
+        "$D/log/${3:-client}.connector.log" 2>/dev/null | grep .
+}
+# text_seen FILE SINCE REGEX: as seen, for plain lines.
+text_seen() { awk -v s="$2" -v re="$3" '$1 >= s && $0 ~ re {print $1; f = 1; exit} END {exit !f}' "$1"; }
+# packet first|last FILE SINCE UNTIL: receive time of a numbered packet, by when it was *sent* for first, received for last.
+packet_first() { awk -F, -v s="$2" '$3 >= s && NF == 6 {print $4; f = 1; exit} END {exit !f}' "$1"; }
+packet_last() { awk -F, -v s="$2" -v u="$3" '$4 >= s && $4 <= u && NF == 6 {t = $4} END {if (t) print t; else exit 1}' "$1"; }
+# cap_count LINK DIRECTION SINCE UNTIL: packets on a link of the VPC host.
+cap_count() { awk -F, -v l="$1" -v d="$2" -v s="$3" -v u="$4" '$2 == l && $3 == d && $1 >= s && $1 <= u {n++} END {print n + 0}' "$D/log/cap.csv"; }
+
+# instance_ready NODE SINCE: the node's foundation has accepted the instance that the row names.
+instance_ready() {
+    seen "$D/log/api.watch-providerinstances.log" "$2" \
+        '.object.spec.nodeName == "'"$1"'" and .object.status.acceptedProcessID == .object.spec.processID and .object.status.acceptedEpoch == .object.spec.epoch'
+}
+agent_ready() { # NODE
+    "$LAB" exec "$D" "$1" curl -gsf -m 1 "http://[fd00:c::${1#edge}]:9780/readyz" -o /dev/null && now_ns
+}
+claim() { seen "$D/log/api.watch-routeclaims.log" "$@"; } # SINCE JQ
+# switches FILE...: from lines "time key", in any order: how often does the key change from one moment to the next?
+switches() { sort -n "$@" | awk 'k != "" && $2 != k {n++} {k = $2} END {print n + 0}'; }
+
+# await SECONDS WHAT COMMAND...: repeats until the command prints something; prints it. WHAT is for the message.
+await() {
+    local end=$(($(date +%s%3N) + $1 * 1000)) what=$2 out
+    shift 2
+    until out=$("$@"); do
+        (($(date +%s%3N) < end)) || { printf '%s' "$what" >"$D/missing"; return 1; }
+        sleep 0.04
+    done
+    printf '%s' "$out"
+}
