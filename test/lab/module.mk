@@ -24,3 +24,11 @@ SUITES += test-deps
 ## test-deps      hack/deps.sh against sources and systems of the test's own making
 test-deps:
 	@hack/run-tests.sh deps hack/deps_test.sh
+
+SCENARIOS := $(notdir $(basename $(filter-out %/lib.sh,$(wildcard test/lab/scenarios/*.sh))))
+.PHONY: scenarios $(SCENARIOS:%=scenario-%)
+SUITES += scenarios
+## scenarios      the lab's scenarios with real packets (scenario-NAME runs one)
+scenarios: $(SCENARIOS:%=scenario-%)
+$(SCENARIOS:%=scenario-%): scenario-%: binaries peers
+	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/scenario-$* test/lab/scenarios/$*.sh
