@@ -18,14 +18,15 @@
 
 /* Who sends a request. */
 enum adm_who {
-    ADM_ADMIN,        /* system:masters */
-    ADM_AGENT_A,      /* a:  agent on edge1 */
-    ADM_AGENT_B,      /* b:  agent on edge2 */
-    ADM_FOUNDATION_A, /* fa: foundation on edge1 */
-    ADM_FOUNDATION_B, /* fb: foundation on edge2 */
-    ADM_NOPOD,        /* np: the agent's service account, token without a pod */
-    ADM_AUTHORITY,    /* auth */
-    ADM_OPERATOR,     /* op: client certificate in holdfast:operators */
+    ADM_ADMIN,            /* system:masters */
+    ADM_AGENT_A,          /* a:  agent on edge1 */
+    ADM_AGENT_B,          /* b:  agent on edge2 */
+    ADM_FOUNDATION_A,     /* fa: foundation on edge1 */
+    ADM_FOUNDATION_B,     /* fb: foundation on edge2 */
+    ADM_NOPOD,            /* np: the agent's service account, token without a pod */
+    ADM_NOPOD_FOUNDATION, /* npf: the foundation's, likewise */
+    ADM_AUTHORITY,        /* auth */
+    ADM_OPERATOR,         /* op: client certificate in holdfast:operators */
     ADM_WHO_N
 };
 /* The word of the scenario files; -1 for none of them. */
@@ -148,6 +149,7 @@ int adm_same(struct adm_run *r, const cJSON *obj, const char *change, struct bas
 /* What came of a statement. `text` explains a failure in full. */
 struct adm_verdict {
     bool ok;
+    long code;    /* that came; 0 where there is none */
     char got[96]; /* "422 Invalid" */
     char *text;
 };

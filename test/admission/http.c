@@ -24,6 +24,7 @@ static const struct {
     [ADM_FOUNDATION_A] = {"fa", "foundation-edge1", NULL},
     [ADM_FOUNDATION_B] = {"fb", "foundation-edge2", NULL},
     [ADM_NOPOD] = {"np", "nopod", NULL},
+    [ADM_NOPOD_FOUNDATION] = {"npf", "nopod-foundation", NULL},
     [ADM_AUTHORITY] = {"auth", "authority", NULL},
     [ADM_OPERATOR] = {"op", NULL, "operator"},
 };

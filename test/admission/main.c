@@ -180,7 +180,9 @@ int main(int argc, char **argv)
     if (rc)
         fprintf(stderr, "admission: %s\n", err.msg);
     else
-        rc = mutants ? adm_mutants(&lab, &suite, only) : run_all(&lab, &suite, only, jobs);
+        rc = run_all(&lab, &suite, mutants ? NULL : only, jobs);
+    if (!rc && mutants)
+        rc = adm_mutants(&lab, &suite, only);
     adm_suite_fini(&suite);
     adm_lab_fini(&lab);
     curl_global_cleanup();

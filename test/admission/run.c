@@ -209,6 +209,7 @@ static void run_request(struct adm_run *r, const struct adm_stmt *st, const char
         ret->ok = !rc && as_wanted(r, st, &a, &err);
         bool last = ret->ok || !st->retry || i == RETRY_STEPS;
         if (last) {
+            ret->code = a.code;
             base_fmt(ret->got, sizeof ret->got, "%ld %s", a.code, a.reason);
             if (!ret->ok)
                 explain(st, &s, &a, err.msg, ret);
@@ -302,17 +303,16 @@ static void run_services(struct adm_run *r, const struct adm_stmt *st, struct ad
     static const struct {
         const char *target, *change;
     } made[] = {{"ps:s1", NULL}, {"ps:s2", "spec.tenant=\"$T-x\""}, {"ps:s3", "spec.revoked=true"}};
-    static const char *const asks[][2] = {
-        {"spec.serviceRef={\"name\":\"$P-s1\",\"uid\":\"$u(9)\"}", "has another UID"},
-        {"spec.serviceRef={\"name\":\"$P-s2\",\"uid\":\"$u(9)\"}", "has another UID"},
-        {"spec.serviceRef={\"name\":\"$P-s3\",\"uid\":\"$u(9)\"}", "has another UID"},
-    };
     for (size_t i = 0; i < 2 * BASE_LEN(made); i++) {
         size_t k = i % BASE_LEN(made);
         bool create = i < BASE_LEN(made);
-        const char *text = create ? made[k].change : asks[k][0];
+        /* Asked with two faults, so that one rule of the policy may be missing (mutants). */
+        char ask[96], said[32];
+        base_fmt(ask, sizeof ask, "spec.serviceRef={\"name\":\"$P-s%zu\",\"uid\":\"$u(9)\"}", k + 1);
+        base_fmt(said, sizeof said, "service $P-s%zu ", k + 1);
+        const char *text = create ? made[k].change : ask;
         char *change = text ? base_strdup(text) : NULL;
-        char *fragment = create ? NULL : base_strdup(asks[k][1]);
+        char *fragment = create ? NULL : base_strdup(said);
         struct adm_stmt one = {.kind = create ? ADM_DO : ADM_CASE,
                                .line = st->line,
                                .code = 403,
@@ -322,7 +322,7 @@ static void run_services(struct adm_run *r, const struct adm_stmt *st, struct ad
                                .changes = &change,
                                .n_changes = change ? 1 : 0,
                                .fragment = fragment};
-        base_fmt(one.target, sizeof one.target, "%s", create ? made[k].target : "rc:9999");
+        base_fmt(one.target, sizeof one.target, "%s", create ? made[k].target : "rc:0");
         run_request(r, &one, NULL, ret);
         base_free(change);
         base_free(fragment);

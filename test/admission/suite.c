@@ -143,7 +143,7 @@ static int request(struct cursor *c, struct adm_stmt *st)
 {
     int who = adm_who_of(word(c));
     if (who < 0)
-        return wrong(c, "who: admin a b fa fb np auth op");
+        return wrong(c, "who: admin a b fa fb np npf auth op");
     int verb = verb_of(word(c));
     if (verb < 0)
         return wrong(c, "a verb: create put status delete json json-status merge merge-status apply get");
