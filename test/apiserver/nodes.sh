@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # nodes.sh DIR NODE...: makes Node objects and, on each, one agent pod and one foundation pod (assigned directly: there is no
 # scheduler and no kubelet), so that their tokens carry the node's name and UID as on a real cluster. Writes
-#   DIR/tokens/{agent-NODE,foundation-NODE,authority,nopod}   bearer tokens (token.sh renews one)
+#   DIR/tokens/{agent-NODE,foundation-NODE,authority,nopod,nopod-foundation}   bearer tokens (token.sh renews one)
 #   DIR/operator.kubeconfig    client certificate of a user in the group holdfast:operators
 #   DIR/agent-NODE.kubeconfig, DIR/foundation-NODE.kubeconfig, DIR/authority.kubeconfig   with tokenFile
 # Needs up.sh and install.sh first; may be repeated, also with more nodes.
@@ -15,7 +15,7 @@ lab_open "$1"
 shift
 umask 077
 
-names=(authority nopod)
+names=(authority nopod nopod-foundation)
 objects=
 for node in "$@"; do
     [[ $node =~ ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$ ]] || die "'$node' is no node name"
@@ -48,7 +48,7 @@ current-context: lab
 Y
 }
 for name in "${names[@]}"; do
-    [ "$name" = nopod ] || kubeconfig "$name" "tokenFile: \"$LAB/tokens/$name\""
+    [[ $name == nopod* ]] || kubeconfig "$name" "tokenFile: \"$LAB/tokens/$name\""
 done
 cd "$LAB"
 openssl ecparam -name prime256v1 -genkey -noout -out pki/operator.key 2>/dev/null

@@ -3,7 +3,7 @@
 # token.sh DIR NAME...: writes a fresh token to DIR/tokens/NAME (atomically, mode 0600). NAME is
 #   agent-NODE, foundation-NODE   bound to that node's pod (made by nodes.sh), carries the node's name and UID
 #   authority                     bound to nothing
-#   nopod                         the agent's service account without a pod: admission refuses its writes
+#   nopod, nopod-foundation       the agent's and the foundation's account without a pod: admission refuses their writes
 # Environment: TOKEN_SECONDS, lifetime (3600; the server allows no less than 600).
 set -euo pipefail
 # shellcheck source=test/apiserver/lib.sh
@@ -21,7 +21,8 @@ one() {
         foundation-?*) sa=holdfast-foundation bound=(--bound-object-kind Pod --bound-object-name "holdfast-$1") ;;
         authority) sa=holdfast-authority ;;
         nopod) sa=holdfast-agent ;;
-        *) die "no such token: '$1' (agent-NODE, foundation-NODE, authority, nopod)" ;;
+        nopod-foundation) sa=holdfast-foundation ;;
+        *) die "no such token: '$1' (agent-NODE, foundation-NODE, authority, nopod, nopod-foundation)" ;;
     esac
     "${IN[@]}" "$KUBECTL" --kubeconfig "$LAB/admin.kubeconfig" -n "$API_NAMESPACE" create token "$sa" "${bound[@]}" \
         --duration "${TOKEN_SECONDS:-3600}s" >"$LAB/tokens/.$1.$$"
