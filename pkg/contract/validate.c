@@ -338,8 +338,9 @@ static bool ha_device(obj *n, obj *o)
 {
     const struct contract_attachment_status *a = N_STAT(attachment), *b = O_STAT(attachment);
 
-    return !b->device[0] || !a->device[0] || strcmp(a->device, b->device) == 0 ||
-           !b->accepted_instance_epoch || a->accepted_instance_epoch != b->accepted_instance_epoch;
+    /* It does not go away either, or the next one would pass as the first. */
+    return !b->device[0] || strcmp(a->device, b->device) == 0 ||
+           a->accepted_instance_epoch != b->accepted_instance_epoch;
 }
 static bool ha_device_accepted(obj *n, obj *o)
 {

@@ -228,6 +228,7 @@ E(ha_accept, o->u.attachment.status.accepted_instance_epoch = HA.instance_epoch;
   SET(o->u.attachment.status.device, "hf01234567"); o->u.attachment.status.mtu = 1400)
 E(ha_accept_next, HA.instance_epoch = 2; ha_accept(o); SET(o->u.attachment.status.device, "hf01234568"))
 E(ha_device2, SET(o->u.attachment.status.device, "hf01234568"))
+E(ha_device_gone, o->u.attachment.status.device[0] = '\0')
 E(ha_device_bad, ha_accept(o); SET(o->u.attachment.status.device, "tun0"))
 E(ha_device_upper, ha_accept(o); SET(o->u.attachment.status.device, "hf0123456A"))
 E(ha_mtu, ha_accept(o); o->u.attachment.status.mtu = 1279)
@@ -305,6 +306,7 @@ static const struct {
     {"ha above", CONTRACT_ATTACHMENT, none, ha_above, "never above"},
     {"ha device first", CONTRACT_ATTACHMENT, none, ha_device2, "needs an accepted"},
     {"ha second device", CONTRACT_ATTACHMENT, ha_accept, ha_device2, "second device"},
+    {"ha device removed", CONTRACT_ATTACHMENT, ha_accept, ha_device_gone, "second device"},
     {"ha next epoch", CONTRACT_ATTACHMENT, ha_accept, ha_accept_next, NULL},
     {"ha device name", CONTRACT_ATTACHMENT, none, ha_device_bad, "status.device"},
     {"ha device upper", CONTRACT_ATTACHMENT, none, ha_device_upper, "status.device"},
