@@ -62,7 +62,7 @@ check_go() {
 # Prints the packages of "$@" that are not installed.
 missing_of() {
     local p have
-    have=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^ii  *//p')
+    have=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^ii  *//p') || true # it fails when it does not know one
     for p in "$@"; do grep -qxF -- "$p" <<<"$have" || echo "$p"; done
 }
 
@@ -164,8 +164,9 @@ install_packages() {
     [ ${#missing[@]} = 0 ] || "${apt[@]}" install --no-install-recommends "${missing[@]}"
     restore_policy
     # The tests start BIRD themselves, each in its own network namespace.
-    if [ $had_bird = no ] && command -v systemctl >/dev/null; then
-        systemctl disable --now bird.service >/dev/null 2>&1 || say "note: could not disable bird.service (no systemd running)"
+    if [ $had_bird = no ]; then
+        if command -v systemctl >/dev/null; then systemctl disable --now bird.service >/dev/null 2>&1 || true; fi
+        update-rc.d bird disable >/dev/null 2>&1 || true
     fi
     mapfile -t missing < <(missing_of "${packages[@]}" "${backports[@]}")
     [ ${#missing[@]} = 0 ] || die "apt-get ended well but these are still missing: ${missing[*]}"

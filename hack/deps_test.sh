@@ -78,6 +78,13 @@ check "an old Go: says which and what is needed" fails_with "is go1.19.8; the te
 for p in bash env dpkg-query dpkg pkg-config sed grep awk dirname id; do ln -s "$(command -v $p)" "$tmp/bin/" 2>/dev/null || true; done
 rm "$tmp/bin/go"
 check "no Go" fails_with "no 'go' in PATH" env PATH="$tmp/bin" bash hack/deps.sh
+rm -rf "$tmp/bin"
+mkdir -p "$tmp/bin"
+printf '#!/bin/sh\nprintf "ii  git\\nii  curl\\n"\necho "dpkg-query: no packages found matching bird2" >&2\nexit 1\n' >"$tmp/bin/dpkg-query"
+printf '#!/bin/sh\necho 1000\n' >"$tmp/bin/id"
+chmod +x "$tmp"/bin/*
+check "missing packages and no root: names them" fails_with "missing Debian packages need root to install: build-essential" env PATH="$tmp/bin:$PATH" hack/deps.sh --packages
+check "installed ones are not named" bash -c '! PATH="$1:$PATH" hack/deps.sh --packages 2>&1 | grep -E " (git|curl)( |$)"' _ "$tmp/bin"
 check "unknown argument" fails_with "unknown argument '--frob'" hack/deps.sh --frob
 check "the real machine: packages are there" hack/deps.sh --packages
 checks_done
