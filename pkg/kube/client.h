@@ -51,14 +51,16 @@ struct kube_req {
     int lane;
 };
 struct kube_resp {
-    int code;          /* BASE_OK when an HTTP answer came (whatever its status); BASE_ETIMEDOUT, BASE_EIO, BASE_ECLOSED */
+    int code;          /* BASE_OK when an HTTP answer came (whatever its status); BASE_ETIMEDOUT, BASE_EIO (no connection,
+                          TLS), BASE_ECLOSED (connection lost), BASE_EPROTO, BASE_EFULL (answer too large), BASE_ENOMEM */
     bool sent;         /* false: certainly nothing reached the server (no connection was made) */
     int http_status;   /* 0 = no answer */
     base_time sent_at; /* CLOCK_BOOTTIME before the request was handed to the connection */
     base_time retry_after; /* ns; 0 = none */
     struct base_str body;  /* borrowed for the call; at most 64 MiB for lists */
     char reason[64];       /* Status.reason, "" when the body is no Status */
-    struct base_err err;
+    struct base_err err;   /* also for an answer of 400 and more: its code class and a text; BASE_EUNKNOWN for any 5xx */
+    int local_port;        /* of the connection; 0 = none */
 };
 typedef void (*kube_done)(void *arg, const struct kube_resp *resp);
 struct kube_call;
@@ -67,6 +69,9 @@ int kube_request(struct kube_client *c, const struct kube_req *req, kube_done do
                  struct base_err *err);
 /* No callback after it; its connection is closed if the request had been sent. */
 void kube_cancel(struct kube_call *call);
+
+/* Adds `s` percent-encoded for a path segment or a query value (`continue` tokens, selectors, versions). */
+int kube_escape(struct base_buf *b, struct base_str s);
 
 /* A watch: lines as they come. */
 enum kube_stream_what { KUBE_STREAM_OPEN = 1, KUBE_STREAM_LINE, KUBE_STREAM_END };
