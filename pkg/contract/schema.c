@@ -231,7 +231,7 @@ static const struct contract_field binding_spec[] = {
      .type = FT_I32,
      .at = offsetof(struct contract_binding_spec, retention_seconds),
      .lo = 0,
-     .hi = INT32_MAX,
+     .hi = 31536000, /* a year */
      .absent = -1},
     END,
 };
