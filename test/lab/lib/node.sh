@@ -119,7 +119,8 @@ node_start_agent() {
     local n=$1
     shift
     [ -x "$BIN/holdfast-agent" ] || die "$BIN/holdfast-agent is missing (run 'make')"
-    proc_start "$n" agent "$LAB_HERE/node-run" "$LAB_DIR/nodes/$n" "$BIN" "$NODE_VIEW" \
+    # shellcheck disable=SC2086 # LAB_AGENT_WRAP: a command that gets the rest as its arguments (a time namespace, a tracer)
+    proc_start "$n" agent "$LAB_HERE/node-run" "$LAB_DIR/nodes/$n" "$BIN" "$NODE_VIEW" ${LAB_AGENT_WRAP:-} \
         setpriv --reuid "$AGENT_UID" --regid "$AGENT_UID" --clear-groups --no-new-privs --inh-caps=-all --ambient-caps=-all --bounding-set=-all \
         env -i PATH=/usr/bin:/bin "ASAN_OPTIONS=${ASAN_OPTIONS:-}" "UBSAN_OPTIONS=${UBSAN_OPTIONS:-}" "TSAN_OPTIONS=${TSAN_OPTIONS:-}" \
         "NODE_NAME=$n" "POD_NAMESPACE=$LAB_NAMESPACE" \

@@ -104,6 +104,7 @@ func parseFlags() (*options, error) {
 	flag.StringVar(&o.ca, "ca", "", "CA file for the edges' certificates")
 	flag.StringVar(&o.cert, "cert", "", "client certificate file (empty: none is sent)")
 	flag.StringVar(&o.key, "key", "", "key file of -cert")
+	flag.StringVar(&o.alpn, "alpn", "h3", "application protocol to offer")
 	flag.StringVar(&o.tun, "tun", "hfc0", "name of the TUN device to make; empty: none, packets are dropped")
 	flag.IntVar(&o.mtu, "mtu", 1280, "MTU of the TUN device")
 	flag.IntVar(&o.packetSize, "initial-packet-size", 1400, "first QUIC packet size; the tunnel's MTU follows from it")
@@ -139,7 +140,7 @@ func tlsConfig(o *options) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-authority %q: %v", o.authority, err)
 	}
-	c := &tls.Config{ServerName: host, RootCAs: pool, NextProtos: []string{"h3"}, MinVersion: tls.VersionTLS13}
+	c := &tls.Config{ServerName: host, RootCAs: pool, NextProtos: []string{o.alpn}, MinVersion: tls.VersionTLS13}
 	if o.cert != "" {
 		kp, err := tls.LoadX509KeyPair(o.cert, o.key)
 		if err != nil {

@@ -6,13 +6,14 @@
 #   edge1, edge2                     server certificates for DNS:masque.test and DNS:edgeN.masque.test
 #   site-1 … site-4                  good connectors: exactly one URI SAN, spiffe://acme/site-N
 #   stranger                         good certificate, identity that no binding names: spiffe://acme/stranger
+#   other-tenant                     good certificate of another tenant: spiffe://evil/site-1
 #   bad-no-uri, bad-two-uris         no URI SAN (a DNS name only), two of them
 #   bad-expired, bad-future          not valid any more, not yet
 #   bad-unknown-ca                   site-1's identity, signed by other-ca
 #   bad-eku                          site-1's identity, for servers only
 #   client-ca.crt                    is what the agents trust for clients, edge-ca.crt what connectors trust
 set -euo pipefail
-[ $# = 1 ] || { sed -n '3,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+[ $# = 1 ] || { sed -n '3,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 mkdir -p "$1"
 cd "$1"
 [ ! -e done ] || exit 0
@@ -51,6 +52,7 @@ at() { date -u -d "$1" +%Y%m%d%H%M%SZ; }
     for i in 1 2; do leaf edge$i edge-ca serverAuth "DNS:masque.test,DNS:edge$i.masque.test"; done
     for i in 1 2 3 4; do leaf site-$i client-ca clientAuth "URI:spiffe://acme/site-$i"; done
     leaf stranger client-ca clientAuth URI:spiffe://acme/stranger
+    leaf other-tenant client-ca clientAuth URI:spiffe://evil/site-1
     leaf bad-no-uri client-ca clientAuth DNS:site-1.acme.test
     leaf bad-two-uris client-ca clientAuth URI:spiffe://acme/site-1,URI:spiffe://acme/site-2
     leaf bad-expired client-ca clientAuth URI:spiffe://acme/site-1 "$(at '-2 days')" "$(at '-1 hour')"

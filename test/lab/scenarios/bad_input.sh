@@ -1,0 +1,173 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# bad_input.sh: what a network, a client, an operator or a broken node can get wrong, tried on a running agent. Each case has
+# an error that names field, value and remedy; nothing crashes; nothing is forwarded that should not be.
+set -euo pipefail
+# shellcheck source=test/lab/scenarios/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+AGENT_LOG=$D/log/edge1.agent.log
+ETC=$D/nodes/edge1/etc
+http() { "$LAB" exec "$D" edge1 curl -gs -m 2 "$@"; } # ARG... URL
+readyz() { http "http://[fd00:c::1]:9780/readyz"; }
+readyz_says() { readyz | grep -E -- "$1" || { readyz; return 1; }; }
+alive() { [ "$(http -o /dev/null -w '%{http_code}' "http://[fd00:c::1]:9780/livez")" = 200 ]; }
+metric() { http "http://[fd00:c::1]:9781/metrics" | awk -v m="$1" '$1 ~ "^" m {s += $2} END {print s + 0}'; }
+log_says() { grep -E -- "$1" "$AGENT_LOG" || { tail -n 5 "$AGENT_LOG"; return 1; }; }
+# refused STATUS REASON CERTIFICATE [ARG...]: the attempt gets this status, and a reason that matches.
+refused() {
+    local status=$1 reason=$2 out
+    shift 2
+    out=$(try "$@")
+    jq -e --argjson s "$status" --arg r "$reason" 'select(.event == "refused" and .status == $s and ((.reason // "") | test($r)))' <<<"$out" >/dev/null ||
+        { echo "$out"; return 1; }
+}
+# no_session TEXT CERTIFICATE [ARG...]: no HTTP answer at all, the handshake fails, and the client is told why.
+no_session() {
+    local text=$1 out
+    shift
+    out=$(try "$@")
+    jq -e --arg t "$text" 'select(.event == "failed" and (.error | test($t)))' <<<"$out" >/dev/null || { echo "$out"; return 1; }
+}
+# start_fails REGEX [COMMAND...]: the agent ends by itself with an error that matches; COMMAND wraps it.
+start_fails() {
+    local re=$1 rc
+    shift
+    : >"$AGENT_LOG"
+    LAB_AGENT_WRAP="$*" "$LAB" start "$D" agent edge1
+    rc=$(await 10 end cat "$D/run/edge1.agent.rc") || { "$LAB" kill -KILL "$D" agent edge1; echo "it runs"; cat "$AGENT_LOG"; return 1; }
+    [ "$rc" != 0 ] && [ "$rc" -lt 128 ] || { echo "exit status $rc"; cat "$AGENT_LOG"; return 1; }
+    log_says "$re"
+}
+with_config() { # SED-SCRIPT COMMAND...: runs the command while the node's configuration is changed
+    local sed=$1 rc=0
+    shift
+    cp "$ETC/agent.yaml" "$D/agent.yaml.good"
+    sed -i -E "$sed" "$ETC/agent.yaml"
+    "$@" || rc=$?
+    cp "$D/agent.yaml.good" "$ETC/agent.yaml"
+    return $rc
+}
+start_agent() { "$LAB" start "$D" agent edge1; }
+kill_agent() { "$LAB" kill -KILL "$D" agent edge1; }
+
+scenario_up --proxy
+echo "-- at start"
+check "configuration: unknown key, with line and remedy" with_config 's/^provider:.*/&\nfrobnicate: 7/' start_fails 'frobnicate'
+check "configuration: a number out of range" with_config '$a lease:\n  durationSeconds: 5' start_fails 'durationSeconds.*10'
+check "configuration: not YAML" with_config '1i {' start_fails 'agent.yaml'
+check "kubeconfig: missing file" with_config 's|^kubeconfig:.*|kubeconfig: /nonexistent/kubeconfig|' start_fails '/nonexistent/kubeconfig'
+check "TLS: missing certificate" with_config 's|certFile:.*|certFile: /nonexistent/tls.crt|' start_fails '/nonexistent/tls.crt'
+install -m 640 -g 65532 "$D/pki/edge2.key" "$ETC/tls/other.key"
+check "TLS: the key of another certificate" with_config 's|keyFile:.*|keyFile: /run/holdfast-lab/node/etc/tls/other.key|' start_fails 'tls/(other.key|tls.crt)'
+check "audit: a folder that is not there" with_config 's|directory:.*|directory: /nonexistent/audit|' start_fails '/nonexistent/audit'
+"$LAB" run "$D" edge1 squatter "$PROBE" recv --port 4433
+check "port in use: names the address" start_fails '4433'
+"$LAB" kill -KILL "$D" squatter edge1
+check "time namespace: refused" start_fails '[Tt]ime namespace|CLOCK_BOOTTIME' unshare --time --boottime 86400 --
+
+echo "-- API server away, CRDs missing or without a field, wrong node"
+"$LAB" kill -KILL "$D" proxy-edge1 api
+start_agent
+check "API server down: the agent lives" eventually 10 alive
+check "API server down: readyz names it" eventually 10 readyz_says '^\[-\]apiserver failed: .+'
+check "API server down: the log says that it goes on trying" eventually 10 log_says 'retry'
+check "API server down: a connector is told to come again" refused 503 'API|Starting|NotListed' site-1
+"$LAB" start "$D" proxy edge1
+check "API server back: ready" await 30 ready agent_ready edge1
+kill_agent
+
+k admin delete crd routeclaims.edge.galactic.datumapis.com >/dev/null
+start_agent
+check "CRD missing: readyz names it" eventually 15 readyz_says 'RouteClaim'
+check "CRD missing: the agent lives" alive
+k admin create -f "$root/manifests/crds/routeclaims.yaml" >/dev/null
+check "CRD added: ready" await 40 ready agent_ready edge1
+kill_agent
+k admin get crd routeclaims.edge.galactic.datumapis.com -o json |
+    jq 'del(.spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.maxLeaseDurationSeconds)
+        | del(.spec.versions[0].schema.openAPIV3Schema.properties.spec.required[] | select(. == "maxLeaseDurationSeconds"))
+        | del(.. | .["x-kubernetes-validations"]?)' | k admin replace -f - >/dev/null
+start_agent
+check "CRD without a field: readyz names the field" eventually 15 readyz_says 'maxLeaseDurationSeconds'
+k admin replace -f "$root/manifests/crds/routeclaims.yaml" >/dev/null
+check "the field is back: ready" await 40 ready agent_ready edge1
+kill_agent
+
+with_config 's/^nodeName:.*/nodeName: edge2/' start_agent
+check "node name: not the token's" eventually 15 log_says "nodeName is 'edge2', but the token belongs to node 'edge1'"
+kill_agent || true
+
+echo "-- connectors"
+start_agent
+check "ready" await 30 ready agent_ready edge1
+check "nobody is bound: a good certificate is refused, with the reason" refused 403 '.+' site-1
+"$LAB" binding "$D" acme site-1
+check "no certificate" no_session '(certificate|CRYPTO_ERROR)' none
+check "certificate of an unknown CA" no_session '(unknown|certificate|CRYPTO_ERROR)' bad-unknown-ca
+check "expired certificate" no_session '(expired|certificate|CRYPTO_ERROR)' bad-expired
+check "certificate that is not valid yet" no_session '(certificate|CRYPTO_ERROR)' bad-future
+check "server certificate as a client's" no_session '(certificate|CRYPTO_ERROR)' bad-eku
+check "certificate without a URI SAN" refused 403 'URI' bad-no-uri
+check "certificate with two URI SANs" refused 403 'URI' bad-two-uris
+check "no common application protocol" no_session '(no application protocol|CRYPTO_ERROR)' site-1 -alpn h2
+check "stranger" refused 403 '[Bb]inding' stranger
+check "path: no prefix" refused 400 '.+' site-1 -path '/.well-known/masque/ip/frob/*/'
+check "path: a protocol above 255" refused 400 '.+' site-1 -path '/.well-known/masque/ip/*/256/'
+check "path: host bits" refused 400 '.+' site-1 -path '/.well-known/masque/ip/fd20::1%2F64/*/'
+check "path: outside the service's destinations" refused 400 '.+' site-1 -path '/.well-known/masque/ip/fd99::%2F64/*/'
+k operator apply -f - >/dev/null <<'Y'
+apiVersion: masque.galactic.datumapis.com/v1alpha1
+kind: ConnectorBinding
+metadata: {name: evil.site-1}
+spec: {tenant: evil, connector: site-1, vpc: vpc-a, serviceName: svc-a, identities: [{uri: "spiffe://evil/site-1"}]}
+Y
+check "binding of another tenant than the service's" eventually 5 refused 403 '.+' other-tenant
+k operator apply -f - >/dev/null <<'Y'
+apiVersion: masque.galactic.datumapis.com/v1alpha1
+kind: ConnectorBinding
+metadata: {name: acme.twin}
+spec: {tenant: acme, connector: twin, vpc: vpc-a, serviceName: svc-a, identities: [{uri: "spiffe://acme/site-1"}]}
+Y
+check "two bindings for one identity" eventually 5 refused 403 '[Aa]mbiguous' site-1
+ambiguous() { [ "$(k admin get cb acme.site-1 acme.twin -o json | jq '[.items[].status.conditions // [] | .[] | select(.reason == "AmbiguousIdentity")] | length')" = 2 ]; }
+check "both bindings say so" eventually 10 ambiguous
+k operator delete cb acme.twin evil.site-1 >/dev/null
+
+echo "-- packets and objects"
+mark=$(now_ns)
+"$LAB" start "$D" connector client site-1 -edges 'edge1=[fd00:c::1]:4433'
+check "the connector is admitted" await 15 connected event "$mark" '.event == "connected"'
+addr=$(address_of client)
+check "ping" "$LAB" exec "$D" client ping -c 2 -i 0.1 -W 2 fd20::10
+spoof=fd12:0:0:1:0:77::1
+"$LAB" exec "$D" client ip addr add "$spoof/128" dev hfc0 nodad
+"$LAB" exec "$D" client ip addr add fd77::1/128 dev hfc0 nodad
+mark=$(now_ns)
+for a in $spoof fd77::1; do "$LAB" exec "$D" client "$PROBE" send --bind "$a" --to fd20::10 --port 7000 --interval 1000 --count 50 --stream 66 2>/dev/null; done
+"$LAB" exec "$D" client ip route add fd21::/64 dev hfc0
+"$LAB" exec "$D" client "$PROBE" send --bind "$addr" --to fd21::1 --port 7000 --interval 1000 --count 50 --stream 67 2>/dev/null
+check "ping still works" "$LAB" exec "$D" client ping -c 2 -i 0.1 -W 2 fd20::10
+check "no packet with a spoofed source reaches the VPC" fails_with '' grep -E ",in,($spoof|fd12::1:0:77:0:1|fd77::1)," "$D/log/cap.csv"
+check "no packet to another destination reaches the VPC" fails_with '' grep -E ',fd21::1,' "$D/log/cap.csv"
+check "they are counted: source" test "$(metric 'holdfast_.*drop.*source')" -ge 1
+check "the session goes on" fails_with '' event "$mark" '.event == "closed"'
+
+mark=$(now_ns)
+k admin patch cb acme.site-1 --subresource=status --type merge -p '{"status":{"prefix":null}}' >/dev/null
+check "reservation removed by hand: the agent does not crash" alive
+k admin patch ps svc-a --type merge -p '{"spec":{"destinations":["fd21::/64"]}}' >/dev/null
+check "destinations changed by hand: the agent does not crash" alive
+check "a nonsense edit is refused by the schema" fails_with 'Invalid' k admin patch rclaim "$(k admin get rclaim -o 'jsonpath={.items[0].metadata.name}')" --type merge -p '{"spec":{"epoch":99}}'
+k admin patch rclaim "$(k admin get rclaim -o 'jsonpath={.items[0].metadata.name}')" --subresource=status --type merge -p '{"status":{"acceptedLeaseUUID":"00000000-0000-4000-8000-000000000000"}}' >/dev/null || true
+check "the foundation's answer edited into nonsense: traffic stops or the session goes on by its own proofs, no crash" alive
+k operator delete cb acme.site-1 >/dev/null
+check "binding deleted: the session ends" await 10 closed event "$mark" '.event == "closed"'
+sleep 1
+mark=$(now_ns)
+"$LAB" exec "$D" client "$PROBE" send --bind "$addr" --to fd20::10 --port 7000 --interval 1000 --count 100 --stream 68 2>/dev/null || true
+check "binding deleted: nothing is forwarded" test "$(cap_count e1 in "$mark" "$(now_ns)")" = 0
+check "the agent lives" alive
+check "SIGTERM still drains to status 0" test "$("$LAB" stop "$D" agent edge1)" = 0
+check "no secret in any log" fails_with '' grep -rFl -f <(cat "$D"/api/tokens/* | cut -c1-60; grep -hv -e ---- "$D"/pki/*.key | cut -c1-40) "$D/log" "$D/nodes/edge1/audit" "$D/nodes/edge2/audit"
+checks_done
