@@ -32,7 +32,7 @@ import (
 type options struct {
 	edges                    []edge
 	authority, path          string
-	ca, cert, key            string
+	ca, cert, key, alpn      string
 	tun                      string
 	mtu, packetSize          int
 	retry, idle, dialTimeout time.Duration
