@@ -54,6 +54,8 @@ static int on_handshake_completed(ngtcp2_conn *q, void *user)
     c->handshaken = true;
     c->h->n_handshakes--;
     c->lonely_since = c->h->now;
+    if (c->h->draining)
+        c->close_at = c->h->now + BASE_SEC;
     return 0;
 }
 

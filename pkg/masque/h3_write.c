@@ -238,13 +238,13 @@ void masque_write_conn(struct masque_conn *c, base_time (*clock)(void))
     }
     masque_flow_deliver_early(c);
     struct burst b = {.c = c, .clock = clock};
-    base_time now = clock();
+    base_time now = c->h->now = base_time_max(clock(), c->h->now); /* ngtcp2 wants times that never go back */
     if (c->flow && c->flow->head) {
         stamp(c->flow);
         if (!fence_open(c->flow, now))
             masque_flow_drop_queue(c->flow, &c->h->stats.drop_fence);
     }
-    ngtcp2_tstamp ts = (ngtcp2_tstamp)base_time_max(now, c->h->now);
+    ngtcp2_tstamp ts = (ngtcp2_tstamp)now;
     int rv = fill(&b, ngtcp2_conn_get_send_quantum(c->quic), ts);
     burst_send(&b);
     if (rv != 0) {
