@@ -99,7 +99,8 @@ struct agent_data {
     base_time gap_at; /* the last gap; nothing passes while gap_handled is before it */
     bool gap_pending; /* queues are still to be emptied */
     bool gap_due;     /* control is still to be told */
-    bool draining, quitting;
+    bool draining;
+    bool orders_left;              /* the last turn did not empty the ring */
     struct agent_message *waiting; /* reports that the ring had no room for, in order */
     uint32_t n_waiting, waiting_head, max_waiting;
     struct agent_message message; /* scratch: reports are large */

@@ -261,10 +261,14 @@ static void take_order(struct agent_data *d, const struct agent_order *o)
 
 static void take_orders(struct agent_data *d)
 {
+    /* The ring wakes once, when it was empty: whoever leaves orders behind must come back by himself. */
+    d->orders_left = true;
     loop_ring_drain_fd(d->orders);
     for (unsigned i = 0; push_waiting(d) && i < AGENT_ORDERS_PER_TURN; i++) {
-        if (!loop_ring_pop(d->orders, &d->order))
+        if (!loop_ring_pop(d->orders, &d->order)) {
+            d->orders_left = false;
             return;
+        }
         take_order(d, &d->order);
     }
 }
@@ -345,6 +349,8 @@ static void wait_for_work(struct agent_data *d, struct polled *p)
     }
     if (d->n_waiting > 0)
         until = base_time_min(until, now + 10 * BASE_MS);
+    else if (d->orders_left)
+        until = now;
     left = until > now ? until - now : 0;
     ts = (struct timespec){.tv_sec = left / BASE_SEC, .tv_nsec = left % BASE_SEC};
     if (ppoll(p->fd, p->n, &ts, NULL) < 0)
@@ -362,7 +368,7 @@ static void iterate(struct agent_data *d, struct polled *p)
     atomic_store_explicit(&d->heartbeat, now, memory_order_release);
     if (d->gap_pending)
         after_gap(d);
-    if (p->fd[0].revents || d->n_waiting > 0)
+    if (p->fd[0].revents || d->orders_left)
         take_orders(d);
     for (nfds_t i = 2; i < p->n; i++)
         if (p->fd[i].revents)

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * dataplane/rig.h - one data thread between a CONNECT-IP client and a VPC host, in a network namespace of its
+ * own.
+ *
+ *   client --QUIC on ::1-- agent_data (thread) --TUN hf00000001-- kernel -- VPC host: UDP socket on fd20::10
+ *
+ * The main thread plays control, client and VPC host. A helper process that stays root deletes devices and
+ * stops single threads (ptrace), as the foundation and the kernel's scheduler would. Every test packet
+ * carries the CLOCK_BOOTTIME of its sending, read before it is sent: "a packet sent after the deadline never
+ * passes" is then exact, however late any thread runs.
+ */
+#ifndef DATAPLANE_RIG_H
+#define DATAPLANE_RIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "agent/data.h"
+#include "client.h"
+#include "fence/fence.h"
+#include "loop/loop.h"
+
+#define RIG_DEV "hf00000001"
+#define RIG_DEV2 "hf00000002"
+#define RIG_HOST "fd20::10"   /* the VPC host, inside the destinations */
+#define RIG_OUTSIDE "fd30::1" /* reachable for the kernel, outside the destinations */
+#define RIG_TUNNEL "fd12:0:0:1::1"
+#define RIG_TUN_MTU 1500
+enum { RIG_PORT = 7001, RIG_CLIENT_PORT = 7000, RIG_FLOWS = 8, RIG_SEEN = 64 };
+
+/* What one side has received. */
+struct rig_rx {
+    uint64_t n, bad;            /* test packets; with a wrong form */
+    base_time last;             /* latest time of sending */
+    base_time ban_from, ban_to; /* packets sent in [from, to) must not come */
+    uint64_t banned;
+    uint8_t hop_limit;        /* of the last one */
+    size_t len;               /* of the last one, whole IP packet */
+    int icmp_type, icmp_code; /* last ICMPv6 message, -1 = none */
+    uint32_t icmp_word;
+    uint64_t icmp_n;
+    uint8_t icmp_from[16];
+    size_t icmp_len;
+    uint8_t icmp[2048];
+};
+
+struct rig_flow { /* one connector */
+    struct dp_client *client;
+    struct rig_rx rx; /* at the client */
+    unsigned n;       /* its /96 is fd12::1:0:<n>:0:0 */
+    struct fence_slot *slot;
+};
+
+struct rig {
+    const char *dir; /* of the PKI */
+    struct agent_data *d;
+    struct fence_table *slots;
+    int vpc, helper;
+    bool failed;
+    bool deaf;                          /* control does not take reports */
+    uint64_t n_stopped, last_stopped;   /* reports of the barrier, the last one's flow */
+    struct rig_rx rx;                   /* at the VPC host */
+    struct agent_report seen[RIG_SEEN]; /* reports, oldest first */
+    unsigned n_seen;
+    void (*on_gap)(struct rig *r, const struct agent_report *gap); /* called within the report */
+    struct rig_flow flows[RIG_FLOWS];
+};
+
+#define CHECK(r, cond, ...)                                                                                  \
+    do {                                                                                                     \
+        if (!(cond)) {                                                                                       \
+            (r)->failed = true;                                                                              \
+            (void)printf("  %s:%d: not so: %s: ", __FILE__, __LINE__, #cond);                                \
+            (void)printf(__VA_ARGS__);                                                                       \
+            (void)printf("\n");                                                                              \
+        }                                                                                                    \
+    } while (0)
+#define NEED(r, cond, ...)                                                                                   \
+    do {                                                                                                     \
+        bool need_ = (cond);                                                                                 \
+        if (!need_) {                                                                                        \
+            (r)->failed = true;                                                                              \
+            (void)printf("  %s:%d: needed: %s: ", __FILE__, __LINE__, #cond);                                \
+            (void)printf(__VA_ARGS__);                                                                       \
+            (void)printf("\n");                                                                              \
+            return;                                                                                          \
+        }                                                                                                    \
+    } while (0)
+
+void rig_open(struct rig *r, const char *dir, base_time gap);
+void rig_close(struct rig *r);
+/* Plays every part for `d`. */
+void rig_run(struct rig *r, base_time d);
+/* Runs until a report of this kind (and flow or TUN, 0 = any) has come, takes it out and returns true; false
+ * after 5 s. */
+bool rig_wait(struct rig *r, enum agent_report_kind k, uint64_t id, struct agent_report *ret);
+/* Lets the data thread finish two iterations, so that it has taken in whatever was there. */
+void rig_settle(struct rig *r);
+/* Asks the helper: "pause", "resume" (the data thread), "delete NAME", "make NAME" (with the route). */
+void rig_helper(struct rig *r, const char *command);
+
+bool rig_open_tun(struct rig *r, uint32_t id, const char *device);
+/* Connects client i and waits for its request: the flow id, 0 = failed. */
+uint64_t rig_request(struct rig *r, unsigned i, const char *path);
+/* Fills an order for prefix n, with a fresh slot that is closed. */
+struct agent_admit rig_order(struct rig *r, uint64_t flow, unsigned n, uint32_t tun_id);
+/* Request, order, open fence, 200 at the client. Returns the flow id, 0 = failed. */
+uint64_t rig_session(struct rig *r, unsigned i, unsigned n, uint32_t tun_id);
+
+/* Test packets of `size` bytes (whole IP packet). True = sent. */
+bool rig_up(struct rig *r, unsigned i, const char *src, const char *dst, uint8_t hop, size_t size);
+bool rig_down(struct rig *r, const char *dst, size_t size);
+/* "fd12::1:0:<n>:0:5" */
+const char *rig_addr(unsigned n);
+/* One packet each way arrives; says so when not. */
+bool rig_flows(struct rig *r, unsigned i);
+void rig_forget(struct rig_rx *rx);
+
+#endif
