@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * session/attachment.c - one HostAttachment for each VPC of this provider's services, and the foundation's device in it.
+ *
+ * Level-triggered: session_att_settle looks at the row, the instance and the device and does the one thing that is
+ * missing. NONE -> WRITING (create, or update to this instance epoch, or delete of another instance's) -> ACCEPTING
+ * (the foundation) -> OPENING (the device) -> READY; RETRY after a failure. A device belongs to one instance epoch: when
+ * the instance ends, the descriptor is closed and nothing of it is used again.
+ */
+#include "session/int.h"
+
+#include "base/mutant.h"
+
+#include <string.h>
+
+const char *session_att_state_name(enum att_state s)
+{
+    static const char *const names[ATT_STATE_N] = {"None", "Writing", "Accepting", "Opening", "Ready", "Retry"};
+    return names[s];
+}
+
+static void set_state(struct session_core *c, struct session_attachment *a, enum att_state to, const char *by,
+                      const char *reason)
+{
+    if (a->state == to)
+        return;
+    bool was_ready = a->state == ATT_READY;
+    session_trace(c, "attachment", a->name, session_att_state_name(a->state), session_att_state_name(to), by, reason,
+                  c->inst.me.epoch, NULL, to == ATT_RETRY);
+    a->state = to;
+    if (was_ready || to == ATT_READY)
+        session_all_dirty(c);
+}
+
+void session_att_wake(struct session_core *c, struct session_attachment *a)
+{
+    base_time at = BASE_TIME_NEVER;
+    if (a->used && a->ask != 0)
+        at = a->ask_by;
+    else if (a->used && a->state == ATT_RETRY)
+        at = a->retry_at;
+    session_timer_set(&c->timers, session_entity_att(c, a), at);
+}
+
+void session_att_need(struct session_core *c)
+{
+    for (uint32_t k = 0; k < c->cfg.max_services; k++) {
+        const struct session_service *s = &c->svc[k];
+        if (!s->used || strcmp(s->s.provider, c->cfg.provider) != 0)
+            continue;
+        struct session_attachment *a = NULL;
+        struct session_attachment *room = NULL;
+        for (uint32_t i = 0; i < c->cfg.max_attachments; i++) {
+            if (!c->att[i].used)
+                room = room ? room : &c->att[i];
+            else if (strcmp(c->att[i].vpc, s->s.vpc) == 0)
+                a = &c->att[i];
+        }
+        if (a) {
+            a->needed = true;
+            session_dirty(c, session_entity_att(c, a));
+            continue;
+        }
+        char name[CONTRACT_NAME_SIZE];
+        if (!room || contract_attachment_name(name, c->cfg.provider, c->cfg.node, s->s.vpc, NULL) != BASE_OK) {
+            session_trace(c, "attachment", s->s.vpc, "None", "None", "service", room ? "BadName" : "TooManyVPCs", 0, NULL,
+                          true);
+            continue;
+        }
+        *room = (struct session_attachment){.used = true, .needed = true};
+        (void)base_copy(room->vpc, sizeof room->vpc, s->s.vpc);
+        (void)base_copy(room->name, sizeof room->name, name);
+        session_dirty(c, session_entity_att(c, room));
+    }
+}
+
+struct session_attachment *session_att_of(struct session_core *c, struct session_conn *n)
+{
+    if (n->att < c->cfg.max_attachments && c->att[n->att].used && strcmp(c->att[n->att].vpc, n->b.vpc) == 0)
+        return &c->att[n->att];
+    for (uint32_t i = 0; i < c->cfg.max_attachments; i++) {
+        if (c->att[i].used && strcmp(c->att[i].vpc, n->b.vpc) == 0) {
+            n->att = i;
+            return &c->att[i];
+        }
+    }
+    return NULL;
+}
+
+static bool row_ready(const struct session_core *c, const struct session_attachment *a)
+{
+    const struct contract_attachment *r = &a->row;
+    return a->have_row && base_uuid_eq(&r->spec.instance.uid, &c->inst.me.instance_uid) &&
+           r->spec.instance_epoch == c->inst.me.epoch && r->status.accepted_instance_epoch == c->inst.me.epoch &&
+           c->inst.me.epoch > 0 && (r->status.ready.status == CONTRACT_COND_TRUE || base_mutant("condition-6.ready")) &&
+           r->meta.deleting == 0 && r->status.device[0] != '\0';
+}
+
+bool session_att_ready(const struct session_core *c, const struct session_attachment *a)
+{
+    return row_ready(c, a) && a->tun_open && strcmp(a->device, a->row.status.device) == 0;
+}
+
+bool session_att_has_tun(const struct session_core *c, uint32_t tun_id)
+{
+    for (uint32_t i = 0; i < c->cfg.max_attachments; i++)
+        if (c->att[i].used && c->att[i].tun_id == tun_id)
+            return true;
+    return false;
+}
+
+static void tun_close(struct session_core *c, struct session_attachment *a)
+{
+    if (a->tun_id != 0)
+        session_fx(c, SESSION_FX_TUN_CLOSE)->u.tun.tun_id = a->tun_id;
+    a->tun_id = 0;
+    a->tun_open = false;
+}
+
+static void write_row(struct session_core *c, struct session_attachment *a)
+{
+    struct contract_object *o;
+    uint32_t me = session_entity_att(c, a);
+    if (a->have_row && !base_uuid_eq(&a->row.spec.instance.uid, &c->inst.me.instance_uid)) {
+        /* of an instance object before this one: its uid is immutable, so the attachment goes, too */
+        a->ask = session_write(c, me, SESSION_FX_DELETE, CONTRACT_ATTACHMENT, NULL, false, &o);
+        o->u.attachment = a->row;
+        (void)base_copy(c->out->fx[c->out->n_fx - 1].u.store.name, CONTRACT_NAME_SIZE, a->name);
+        if (base_mutant("attachment-delete.uid"))
+            o->u.meta.uid = (struct base_uuid){{0}};
+        if (base_mutant("attachment-delete.rv"))
+            o->u.meta.rv[0] = '\0';
+    } else if (a->have_row) {
+        a->ask = session_write(c, me, SESSION_FX_UPDATE, CONTRACT_ATTACHMENT, NULL, false, &o);
+        o->u.attachment = a->row;
+        o->u.attachment.spec.instance_epoch = c->inst.me.epoch;
+        if (base_mutant("attachment-update.uid"))
+            o->u.meta.uid = (struct base_uuid){{0}};
+        if (base_mutant("attachment-update.rv"))
+            o->u.meta.rv[0] = '\0';
+    } else {
+        a->ask = session_write(c, me, SESSION_FX_CREATE, CONTRACT_ATTACHMENT, NULL, false, &o);
+        struct contract_attachment *r = &o->u.attachment;
+        (void)base_copy(r->meta.name, sizeof r->meta.name, a->name);
+        (void)base_copy(r->spec.instance.name, sizeof r->spec.instance.name, c->inst.name);
+        r->spec.instance.uid = c->inst.me.instance_uid;
+        r->spec.instance_epoch = c->inst.me.epoch;
+        (void)base_copy(r->spec.vpc, sizeof r->spec.vpc, a->vpc);
+    }
+    a->ask_by = base_time_add(c->now, SESSION_WRITE_WAIT);
+    set_state(c, a, ATT_WRITING, "settle", NULL);
+}
+
+void session_att_settle(struct session_core *c, struct session_attachment *a)
+{
+    if (!a->used)
+        return;
+    if (a->ask != 0 && c->now >= a->ask_by) { /* lost: what does the row say? */
+        a->ask = session_get(c, session_entity_att(c, a), CONTRACT_ATTACHMENT, a->name, NULL);
+        a->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
+    }
+    if (a->identity != c->inst.serial) {
+        tun_close(c, a); /* of an identity that has ended */
+        a->ask = 0;
+        a->identity = c->inst.serial;
+    }
+    if (c->inst.state != INST_HELD) {
+        tun_close(c, a);
+        a->ask = 0;
+        set_state(c, a, ATT_NONE, "instance", session_reason_of(c->inst.why).name);
+    } else if (a->ask != 0 || !c->listed[CONTRACT_ATTACHMENT]) {
+        /* an answer is on its way */
+    } else if (a->state == ATT_RETRY && c->now < a->retry_at) {
+        /* pause */
+    } else if (!a->have_row || !base_uuid_eq(&a->row.spec.instance.uid, &c->inst.me.instance_uid) ||
+               a->row.spec.instance_epoch != c->inst.me.epoch) {
+        tun_close(c, a);
+        if (!a->needed)
+            set_state(c, a, ATT_NONE, "settle", "NoService");
+        else if (a->have_row && a->row.meta.deleting != 0)
+            set_state(c, a, ATT_ACCEPTING, "settle", "Deleting"); /* until it is gone */
+        else
+            write_row(c, a);
+    } else if (!row_ready(c, a)) {
+        set_state(c, a, ATT_ACCEPTING, "settle", a->row.status.ready.reason);
+    } else if (a->tun_id != 0 && strcmp(a->device, a->row.status.device) != 0) {
+        tun_close(c, a);
+        session_dirty(c, session_entity_att(c, a));
+    } else if (a->tun_id == 0) {
+        struct session_fx *fx = session_fx(c, SESSION_FX_TUN_OPEN);
+        a->tun_id = fx->u.tun.tun_id = ++c->tun_ids;
+        a->tun_open = false;
+        (void)base_copy(a->device, sizeof a->device, a->row.status.device);
+        (void)base_copy(fx->u.tun.device, sizeof fx->u.tun.device, a->device);
+        fx->u.tun.mtu = a->row.status.mtu;
+        set_state(c, a, ATT_OPENING, "settle", NULL);
+    } else {
+        set_state(c, a, a->tun_open ? ATT_READY : ATT_OPENING, "settle", NULL);
+    }
+    session_att_wake(c, a);
+}
+
+static void retry(struct session_core *c, struct session_attachment *a, const char *reason, base_time pause)
+{
+    a->retry_at = base_time_add(c->now, pause);
+    set_state(c, a, ATT_RETRY, "answer", reason);
+}
+
+static void apply(struct session_attachment *a, const struct contract_attachment *row)
+{
+    int order = 0;
+    if (a->have_row && base_uuid_eq(&a->row.meta.uid, &row->meta.uid) &&
+        base_rv_cmp(row->meta.rv, a->row.meta.rv, &order) == BASE_OK && order < 0)
+        return;
+    a->row = *row;
+    a->have_row = true;
+}
+
+void session_att_answer(struct session_core *c, struct session_attachment *a, const struct session_answer *an)
+{
+    if (an->ask != a->ask)
+        return; /* late */
+    a->ask = 0;
+    if (an->code == BASE_OK && an->n_objects > 0) {
+        a->tries = 0;
+        apply(a, &an->objects[0].u.attachment);
+    } else if (an->code == BASE_OK || an->code == BASE_ENOTFOUND) { /* deleted */
+        a->have_row = false;
+    } else if (an->code == BASE_EDENIED || an->code == BASE_EINVAL) {
+        retry(c, a, "Refused", 2 * BASE_SEC);
+    } else if (an->code == BASE_EEXIST || an->code == BASE_ECONFLICT || an->code == BASE_EUNKNOWN) {
+        a->ask = session_get(c, session_entity_att(c, a), CONTRACT_ATTACHMENT, a->name, NULL);
+        a->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
+    } else {
+        retry(c, a, "APIUnavailable", session_backoff(c, a->tries++));
+    }
+    session_dirty(c, session_entity_att(c, a));
+    session_att_wake(c, a);
+}
+
+static struct session_attachment *by_name(struct session_core *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->cfg.max_attachments; i++)
+        if (c->att[i].used && strcmp(c->att[i].name, name) == 0)
+            return &c->att[i];
+    return NULL;
+}
+
+void session_att_row(struct session_core *c, const struct contract_attachment *row, bool deleted)
+{
+    struct session_attachment *a = by_name(c, row->meta.name);
+    if (!a) {
+        /* Rows may be listed before the services that need them: remembered under their VPC. */
+        struct session_attachment *room = NULL;
+        char name[CONTRACT_NAME_SIZE];
+        if (deleted || contract_attachment_name(name, c->cfg.provider, c->cfg.node, row->spec.vpc, NULL) != BASE_OK ||
+            strcmp(name, row->meta.name) != 0)
+            return;
+        for (uint32_t i = 0; i < c->cfg.max_attachments && !room; i++)
+            if (!c->att[i].used)
+                room = &c->att[i];
+        if (!room)
+            return;
+        *room = (struct session_attachment){.used = true};
+        (void)base_copy(room->vpc, sizeof room->vpc, row->spec.vpc);
+        (void)base_copy(room->name, sizeof room->name, name);
+        a = room;
+    }
+    a->seen = a->in_cache = !deleted;
+    if (deleted) {
+        int order = 0;
+        if (!a->have_row || !base_uuid_eq(&a->row.meta.uid, &row->meta.uid) ||
+            (base_rv_cmp(row->meta.rv, a->row.meta.rv, &order) == BASE_OK && order < 0))
+            return;
+        a->have_row = false;
+    } else {
+        apply(a, row);
+    }
+    session_all_dirty(c);
+    session_dirty(c, session_entity_att(c, a));
+}
+
+void session_att_relist(struct session_core *c)
+{
+    for (uint32_t i = 0; i < c->cfg.max_attachments; i++)
+        c->att[i].seen = false;
+}
+
+void session_att_listed(struct session_core *c)
+{
+    for (uint32_t i = 0; i < c->cfg.max_attachments; i++) {
+        struct session_attachment *a = &c->att[i];
+        if (a->used && a->in_cache && !a->seen)
+            a->have_row = a->in_cache = false;
+        if (a->used)
+            session_dirty(c, session_entity_att(c, a));
+    }
+    session_all_dirty(c);
+}
+
+void session_att_tun(struct session_core *c, uint32_t tun_id, int code)
+{
+    for (uint32_t i = 0; i < c->cfg.max_attachments; i++) {
+        struct session_attachment *a = &c->att[i];
+        if (!a->used || a->tun_id == 0 || a->tun_id != tun_id)
+            continue;
+        if (code == BASE_OK) {
+            a->tun_open = true;
+            a->tries = 0;
+        } else {
+            a->tun_id = 0;
+            a->tun_open = false;
+            retry(c, a, code == BASE_EDENIED ? "TunDenied" : "TunUnavailable", session_backoff(c, a->tries++));
+        }
+        session_dirty(c, session_entity_att(c, a));
+        session_att_wake(c, a);
+        return;
+    }
+    /* a device that was given up meanwhile: its TUN_CLOSE is behind it in the same order */
+}
+
+void session_att_down(struct session_core *c)
+{
+    for (uint32_t i = 0; i < c->cfg.max_attachments; i++)
+        if (c->att[i].used)
+            session_dirty(c, session_entity_att(c, &c->att[i])); /* the instance is not held: settle closes the device */
+}

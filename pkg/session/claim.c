@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * session/claim.c - acquire, takeover and closing takeover: record, write, outcome (contract section 4). The record of a
+ * decision is durable before the write that it allows; a write whose outcome is unknown gives no authority, and reading
+ * back decides.
+ */
+#include "session/int.h"
+
+#include "base/mutant.h"
+
+#include <string.h>
+
+const struct lease_attempt *session_attempt_of(const struct session_conn *n, const struct base_uuid *lease_uuid)
+{
+    if (n->attempt.op != 0 && base_uuid_eq(&n->attempt.lease_uuid, lease_uuid))
+        return &n->attempt;
+    for (unsigned i = 0; i < 2; i++)
+        if (n->unknown[i].op != 0 && base_uuid_eq(&n->unknown[i].lease_uuid, lease_uuid))
+            return &n->unknown[i];
+    return NULL;
+}
+
+/* The row (if any) is on the desk. */
+enum conn_state session_decide(struct session_core *c, struct session_conn *n, enum lease_op op)
+{
+    const struct contract_claim *row = n->desk >= 0 ? &c->desk[n->desk] : NULL;
+    struct session_audit *a =
+        session_audit(c, op == LEASE_ACQUIRE ? SESSION_AUDIT_ACQUIRE : SESSION_AUDIT_TAKEOVER, true,
+                      op == LEASE_CLOSING ? "ClosingTakeover" : op == LEASE_ACQUIRE ? "Acquire" : "Takeover", NULL);
+    n->op = op;
+    n->op_epoch = row ? row->spec.epoch + 1 : 1;
+    n->lease_uuid = session_uuid(c); /* one for every attempt: it is also the nonce */
+    n->ask = a->ask = session_ask(c, session_entity_conn(c, n));
+    n->ask_by = base_time_add(c->now, SESSION_AUDIT_WAIT);
+    contract_claim_name(a->object, &n->want);
+    a->correlation = n->req.correlation;
+    a->epoch = n->op_epoch;
+    a->lease_uuid = n->lease_uuid;
+    (void)base_copy(a->new_holder, sizeof a->new_holder, c->cfg.node);
+    (void)base_copy(a->credential_id, sizeof a->credential_id, n->req.credential_id);
+    if (row) {
+        a->object_uid = row->meta.uid;
+        (void)base_copy(a->old_holder, sizeof a->old_holder, row->spec.holder.node);
+    }
+    return CONN_AUDITING;
+}
+
+enum conn_state session_on_audited(struct session_core *c, struct session_conn *n, const struct conn_in *in)
+{
+    if (!in->durable && !base_mutant("audit.claim"))
+        return session_give_up(c, n, session_reason_of(WHY_AUDIT_UNAVAILABLE));
+    const struct session_attachment *at = session_att_of(c, n);
+    const struct session_service *s = session_service_of(c, n);
+    if (!session_inst_ready(c) || !at || !session_att_ready(c, at)) {
+        session_desk_free(c, n);
+        return session_begin(c, n);
+    }
+    if (!s)
+        return session_give_up(c, n, session_reason_auth(AUTHORITY_NO_SERVICE));
+    enum authority_reason r = authority_check_binding(&n->b, n->req.digest);
+    if (!n->bound || r != AUTHORITY_OK) /* it changed while the record was on its way */
+        return session_give_up(c, n, session_reason_auth(n->bound ? r : AUTHORITY_NO_BINDING));
+
+    struct contract_ref service = {.uid = s->s.uid}, attachment = {.uid = at->row.meta.uid};
+    (void)base_copy(service.name, sizeof service.name, s->s.name);
+    (void)base_copy(attachment.name, sizeof attachment.name, at->name);
+    struct lease_target t = {.tenant = n->b.tenant,
+                             .connector = n->b.connector,
+                             .vpc = n->b.vpc,
+                             .prefix = n->want,
+                             .service = &service,
+                             .attachment = &attachment};
+    struct contract_object *o;
+    n->attempt = (struct lease_attempt){.op = n->op, .lease_uuid = n->lease_uuid, .sent = c->now};
+    bool create = n->op == LEASE_ACQUIRE;
+    n->ask = session_write(c, session_entity_conn(c, n), create ? SESSION_FX_CREATE : SESSION_FX_UPDATE, CONTRACT_CLAIM,
+                           &n->req.correlation, false, &o);
+    n->ask_by = base_time_add(c->now, SESSION_WRITE_WAIT);
+    if (create) {
+        lease_build_acquire(&o->u.claim, &c->inst.me, &t, &n->lease_uuid, c->wall, &n->req.correlation);
+    } else {
+        const struct contract_claim *row = &c->desk[n->desk];
+        n->attempt.uid = row->meta.uid;
+        (void)base_copy(n->attempt.rv, sizeof n->attempt.rv, row->meta.rv);
+        o->u.claim = *row;
+        if (n->op == LEASE_TAKEOVER)
+            lease_build_takeover(&o->u.claim, &c->inst.me, &t, &n->lease_uuid, c->wall, &n->req.correlation);
+        else
+            lease_build_closing(&o->u.claim, &c->inst.me, &n->lease_uuid, c->wall, &n->req.correlation);
+    }
+    session_desk_free(c, n);
+    return CONN_CLAIMING;
+}
+
+/* The row is mine since `sent`, the send of the write that is seen in it. */
+enum conn_state session_landed(struct session_core *c, struct session_conn *n, const struct contract_claim *row,
+                               base_time sent)
+{
+    struct session_claim *k = &n->claim;
+    bool closing = row->spec.release_time != 0;
+    memset(k, 0, sizeof *k);
+    k->uid = row->meta.uid;
+    k->created = row->meta.created;
+    k->prefix = row->spec.prefix;
+    k->epoch = row->spec.epoch;
+    k->lease_uuid = row->spec.lease_uuid;
+    k->identity = c->inst.serial;
+    k->attachment_uid = row->spec.attachment.uid;
+    k->service_uid = row->spec.service.uid;
+    k->max_lease_s = row->spec.max_lease_seconds;
+    k->mine = true;
+    k->t0 = sent;
+    k->first_seen = c->now; /* after the commit: that is what the wait is counted from */
+    (void)session_claim_apply(c, n, row);
+    session_desk_free(c, n);
+    n->unknown[0].op = n->unknown[1].op = n->attempt.op = (enum lease_op)0;
+    n->ask = 0;
+    n->tries = 0;
+    n->park_since = c->now;
+    n->reread = false;
+    if (closing)
+        return CONN_CLOSING;
+    /* beside the foundation's accept: the binding again (contract section 3, step 4) */
+    n->read_failed = WHY_NONE;
+    n->retry_at = 0;
+    n->ask_binding = session_get(c, session_entity_conn(c, n), CONTRACT_BINDING, n->b.name, &n->req.correlation);
+    n->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
+    return CONN_WAITING;
+}
+
+static void not_landed(struct session_core *c, struct session_conn *n, const char *reason, bool possible)
+{
+    struct session_audit *a = session_audit(c, SESSION_AUDIT_REJECT, false, reason, NULL);
+    contract_claim_name(a->object, &n->want);
+    a->object_uid = n->attempt.uid;
+    a->epoch = n->op_epoch;
+    a->lease_uuid = n->lease_uuid;
+    a->correlation = n->req.correlation;
+    a->effect_possible = possible;
+}
+
+enum conn_state session_on_claimed(struct session_core *c, struct session_conn *n, const struct conn_in *in)
+{
+    const struct session_answer *an = in->answer;
+    const struct contract_claim *row = an->n_objects > 0 ? &an->objects[0].u.claim : NULL;
+    if (an->code == BASE_OK && row)
+        return session_landed(c, n, row, base_time_min(base_time_max(an->sent, n->attempt.sent), c->now));
+    if (an->code == BASE_EUNKNOWN) {
+        /* no authority for us, possibly some for everyone else; remembered until a read tells */
+        not_landed(c, n, "OutcomeUnknown", true);
+        n->unknown[1] = n->unknown[0];
+        n->unknown[0] = n->attempt;
+    } else {
+        not_landed(c, n, an->code == BASE_EDENIED || an->code == BASE_EINVAL ? "ClaimRefused" : "Conflict", false);
+    }
+    n->attempt.op = (enum lease_op)0;
+    if (n->req.flow == 0) /* nobody waits; if it lands late after all, it is given back (catalog.c) */
+        return CONN_IDLE;
+    if (an->code == BASE_EDENIED || an->code == BASE_EINVAL)
+        return session_give_up(c, n, session_reason_of(WHY_CLAIM_REFUSED));
+    if (++n->loops > SESSION_LOOPS_MAX)
+        return session_give_up(c, n, session_reason_of(WHY_ARBITRATION_BUSY));
+    if (an->code == BASE_EEXIST || an->code == BASE_ECONFLICT || an->code == BASE_ENOTFOUND)
+        return session_check_again(c, n);
+    n->retry_at = base_time_add(c->now, session_backoff(c, n->tries++));
+    return CONN_RETRYING;
+}

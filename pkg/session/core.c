@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * session/core.c - the ownership core: memory, one step, drain, readiness, what people may look at.
+ *
+ * A step hands its event to the thing that it is for; then whatever has become due or was touched ("dirty") is looked at
+ * again, as long as there is room for its effects. Deadlines and wake times follow from the state after the step.
+ */
+#include "session/int.h"
+
+#include "base/mem.h"
+#include "base/mutant.h"
+
+#include <string.h>
+
+#define NO_CONN UINT32_MAX
+/* the most that one thing adds when it is looked at */
+#define ROOM_FX      12
+#define ROOM_OBJECTS 2
+
+bool session_admitting(const struct session_core *c)
+{
+    return !c->draining && !(c->inst.state == INST_HELD && c->inst.row.meta.drain);
+}
+
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
+static int check_config(const struct session_config *cfg, struct base_err *err)
+{
+    int rc = contract_timing_check(&cfg->timing, err);
+    if (rc != BASE_OK)
+        return base_err_wrap(err, "timing");
+    if (cfg->max_connectors == 0 || cfg->max_connectors > 100000)
+        return base_err_set(err, BASE_EINVAL, "limits.connectors is %u; use 1 to 100000", cfg->max_connectors);
+    if (cfg->max_services == 0 || cfg->max_services > 4096 || cfg->max_attachments == 0 || cfg->max_attachments > 4096)
+        return base_err_set(err, BASE_EINVAL, "limits: services is %u, attachments is %u; use 1 to 4096",
+                            cfg->max_services, cfg->max_attachments);
+    if (base_uuid_is_zero(&cfg->node_uid) || base_uuid_is_zero(&cfg->boot_id))
+        return base_err_set(err, BASE_EINVAL, "node UID or boot id is missing");
+    return BASE_OK;
+}
+
+int session_core_new(struct session_core **ret, const struct session_config *cfg, struct base_err *err)
+{
+    int rc = check_config(cfg, err);
+    if (rc != BASE_OK)
+        return rc;
+    struct session_core *c = base_calloc(1, sizeof *c);
+    if (!c)
+        return base_err_set(err, BASE_ENOMEM, "no memory for the session core");
+    c->cfg = *cfg;
+    memcpy(&c->prng.state, cfg->seed, sizeof c->prng.state);
+    rc = contract_instance_name(c->inst.name, cfg->provider, cfg->node, err);
+    if (rc != BASE_OK) {
+        session_core_free(c);
+        return rc;
+    }
+    struct lease_self *me = &c->inst.me;
+    (void)base_copy(me->provider, sizeof me->provider, cfg->provider);
+    (void)base_copy(me->node, sizeof me->node, cfg->node);
+    (void)base_copy(me->instance, sizeof me->instance, c->inst.name);
+    me->node_uid = cfg->node_uid;
+    me->boot_id = cfg->boot_id;
+    me->lease_seconds = (int32_t)(cfg->timing.lease / BASE_SEC);
+
+    c->n_jobs = cfg->max_connectors + 64;
+    uint32_t buckets = 16;
+    while (buckets < cfg->max_connectors)
+        buckets *= 2;
+    c->name_mask = buckets - 1;
+    c->att = base_calloc(cfg->max_attachments, sizeof *c->att);
+    c->svc = base_calloc(cfg->max_services, sizeof *c->svc);
+    c->conn = base_calloc(cfg->max_connectors, sizeof *c->conn);
+    c->job = base_calloc(c->n_jobs, sizeof *c->job);
+    c->desk = base_calloc(SESSION_DESKS, sizeof *c->desk);
+    c->name_bucket = base_calloc(buckets, sizeof *c->name_bucket);
+    c->identities = authority_index_new(cfg->max_connectors);
+    rc = session_timers_init(&c->timers, ENTITY_FIXED + cfg->max_attachments + cfg->max_connectors + c->n_jobs);
+    if (rc != BASE_OK || session_flows_init(&c->flows, cfg->max_connectors) != BASE_OK || !c->att || !c->svc ||
+        !c->conn || !c->job || !c->desk || !c->name_bucket || !c->identities) {
+        session_core_free(c);
+        return base_err_set(err, BASE_ENOMEM, "no memory for %u connectors", cfg->max_connectors);
+    }
+    for (uint32_t i = 0; i < buckets; i++)
+        c->name_bucket[i] = NO_CONN;
+    for (uint32_t i = 0; i < cfg->max_connectors; i++)
+        c->conn[i].next = i + 1 < cfg->max_connectors ? i + 1 : NO_CONN;
+    for (uint32_t i = 0; i < c->n_jobs; i++)
+        c->job[i].next_free = i + 1 < c->n_jobs ? i + 1 : UINT32_MAX;
+    for (unsigned i = 0; i < SESSION_DESKS; i++)
+        c->desk_free[c->n_desk_free++] = (int16_t)i;
+    c->proof[PROOF_BINDINGS].kind = CONTRACT_BINDING;
+    c->proof[PROOF_SERVICES].kind = CONTRACT_SERVICE;
+    c->proof[PROOF_CLAIMS].kind = CONTRACT_CLAIM;
+    c->cond_reason = "";
+    *ret = c;
+    return BASE_OK;
+}
+
+struct session_core *session_core_free(struct session_core *c)
+{
+    if (c) {
+        base_free(c->att);
+        base_free(c->svc);
+        base_free(c->conn);
+        base_free(c->job);
+        base_free(c->desk);
+        base_free(c->name_bucket);
+        authority_index_free(c->identities);
+        session_timers_fini(&c->timers);
+        session_flows_fini(&c->flows);
+        memset(c->cfg.seed, 0, sizeof c->cfg.seed);
+        base_free(c);
+    }
+    return NULL;
+}
+
+/* ---- who an answer is for ------------------------------------------------------------------------------------------ */
+static void answer(struct session_core *c, const struct session_in *in, uint64_t ask)
+{
+    uint32_t e = session_ask_entity(c, ask);
+    bool audit = in->ev == SESSION_EV_AUDIT;
+    struct session_instance *i = &c->inst;
+    if (e == UINT32_MAX)
+        return;
+    if (e == ENTITY_INSTANCE) {
+        bool renewal = i->state == INST_HELD;
+        if (ask != (renewal ? i->renew_ask : i->ask))
+            return; /* late */
+        bool wants_audit = renewal ? i->renew == RENEW_AUDIT : i->state == INST_AUDITING;
+        if (audit == wants_audit)
+            session_inst_event(c, audit ? INST_EV_AUDIT : INST_EV_ANSWER, in);
+        return;
+    }
+    if (e < ENTITY_FIXED)
+        return;
+    e -= ENTITY_FIXED;
+    if (e < c->cfg.max_attachments) {
+        if (!audit)
+            session_att_answer(c, &c->att[e], &in->u.answer);
+        return;
+    }
+    e -= c->cfg.max_attachments;
+    if (e < c->cfg.max_connectors) {
+        if (audit)
+            session_conn_audited(c, &c->conn[e], ask, in->u.audit.durable);
+        else
+            session_conn_answer(c, &c->conn[e], &in->u.answer);
+        return;
+    }
+    if (!audit)
+        session_job_answer(c, &c->job[e - c->cfg.max_connectors], &in->u.answer);
+}
+
+void session_conn_audited(struct session_core *c, struct session_conn *n, uint64_t ask, bool durable)
+{
+    if (!n->used || n->state != CONN_AUDITING || n->ask != ask)
+        return; /* late: the decision was dropped */
+    n->ask = 0;
+    session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_AUDITED, .durable = durable});
+}
+
+static void binding_read(struct session_core *c, struct session_conn *n, const struct session_answer *an)
+{
+    if (an->code == BASE_OK && an->n_objects > 0) {
+        /* older than what the watch has shown: proves nothing and changes nothing, and the newer one is what counts */
+        if (session_binding_row(c, &an->objects[0].u.binding))
+            n->b_t0 = base_time_max(n->b_t0, an->sent);
+    } else if (an->code == BASE_ENOTFOUND || an->code == BASE_OK) {
+        session_binding_gone(c, n);
+    } else {
+        n->read_failed = WHY_AUTHORITY_UNAVAILABLE;
+    }
+}
+
+static void service_read(struct session_core *c, struct session_conn *n, const struct session_answer *an)
+{
+    if (an->code == BASE_OK && an->n_objects > 0) {
+        if (session_service_row(c, &an->objects[0].u.service)) {
+            struct session_service *s = session_service_of(c, n);
+            if (s)
+                s->t0 = base_time_max(s->t0, an->sent);
+        }
+    } else if (an->code != BASE_ENOTFOUND && an->code != BASE_OK) {
+        n->read_failed = WHY_AUTHORITY_UNAVAILABLE;
+    }
+}
+
+static void row_read(struct session_core *c, struct session_conn *n, const struct session_answer *an)
+{
+    if (an->code == BASE_OK && an->n_objects > 0) {
+        int16_t d = session_desk_take(c);
+        if (d >= 0) {
+            n->desk = d;
+            n->row = ROW_ON_DESK;
+            c->desk[d] = an->objects[0].u.claim;
+        }
+    } else if (an->code == BASE_ENOTFOUND || an->code == BASE_OK) {
+        n->row = ROW_ABSENT;
+    } else {
+        n->read_failed = WHY_API_UNAVAILABLE;
+    }
+}
+
+void session_conn_answer(struct session_core *c, struct session_conn *n, const struct session_answer *an)
+{
+    if (!n->used || an->ask == 0)
+        return;
+    if (an->ask == n->ask_binding) {
+        n->ask_binding = 0;
+        binding_read(c, n, an);
+    } else if (an->ask == n->ask_service) {
+        n->ask_service = 0;
+        service_read(c, n, an);
+    } else if (an->ask == n->ask && n->state != CONN_AUDITING) {
+        n->ask = 0;
+        if (n->state == CONN_CLAIMING || n->state == CONN_RESERVING) {
+            session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_WROTE, .answer = an});
+            return;
+        }
+        if (n->state == CONN_READING || (n->state == CONN_CHECKING && !n->holder_asked))
+            row_read(c, n, an);
+    } else {
+        return; /* late */
+    }
+    if (n->ask == 0 && n->ask_binding == 0 && n->ask_service == 0)
+        session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_READ, .answer = an});
+    else
+        session_conn_wake(c, n);
+}
+
+/* ---- flows ------------------------------------------------------------------------------------------------------------ */
+static void flow_event(struct session_core *c, uint64_t flow, bool stopped)
+{
+    uint32_t k = session_flow_find(&c->flows, flow);
+    if (flow == 0 || k == UINT32_MAX)
+        return; /* a late report of a flow that was answered or forgotten */
+    struct session_conn *n = &c->conn[k];
+    if (n->ses.flow == flow) {
+        session_conn_event(c, n, &(struct conn_in){.ev = stopped ? CONN_EV_STOPPED : CONN_EV_ENDED});
+    } else if (n->req.flow == flow && !stopped) {
+        session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_GONE});
+    }
+    session_dirty(c, session_entity_conn(c, n));
+}
+
+/* ---- drain and readiness ------------------------------------------------------------------------------------------------ */
+static void drain(struct session_core *c)
+{
+    if (c->draining)
+        return;
+    c->draining = true;
+    c->drain_by = base_time_add(c->now, SESSION_DRAIN_WAIT);
+    session_timer_set(&c->timers, ENTITY_DRAIN, c->drain_by);
+    if (c->inst.state == INST_HELD && c->inst.renew == RENEW_IDLE)
+        c->inst.renew_at = c->now; /* `draining` goes into the row */
+    session_inst_wake(c);
+    session_all_dirty(c);
+    session_dirty(c, ENTITY_DRAIN);
+}
+
+void session_drain_settle(struct session_core *c)
+{
+    if (!c->draining || c->drained)
+        return;
+    if (c->now >= c->drain_by && !c->drain_gave_up) {
+        c->drain_gave_up = true; /* the process may go; what it held expires by itself */
+        session_trace(c, "instance", c->inst.name, "Draining", "Draining", "time", "DrainTimeout", c->inst.me.epoch, NULL,
+                      true);
+        session_timer_set(&c->timers, ENTITY_DRAIN, BASE_TIME_NEVER);
+        for (uint32_t i = 0; i < c->n_jobs; i++)
+            if (c->job[i].state != JOB_FREE)
+                session_dirty(c, session_entity_job(c, &c->job[i]));
+        session_inst_event(c, INST_EV_TIME, NULL);
+    }
+    if (c->inst.state != INST_RELEASED && c->inst.state != INST_RELEASING) {
+        uint32_t retired = 0; /* they wait for a data thread that does not answer; their routes are given back */
+        for (uint32_t i = 0; i < c->cfg.max_connectors && c->busy > 0; i++)
+            retired += c->conn[i].used && c->conn[i].state == CONN_RETIRED;
+        if ((c->busy == retired && c->jobs_active == 0) || c->drain_gave_up)
+            session_inst_event(c, INST_EV_DRAINED, NULL);
+    }
+    if (c->inst.state == INST_RELEASED) {
+        c->drained = true;
+        session_timer_set(&c->timers, ENTITY_DRAIN, BASE_TIME_NEVER);
+        (void)session_fx(c, SESSION_FX_DRAINED);
+    }
+}
+
+static bool all_listed(const struct session_core *c, const char **ret_missing)
+{
+    for (enum contract_kind k = CONTRACT_INSTANCE; k <= CONTRACT_BINDING; k++) {
+        if (!c->listed[k]) {
+            *ret_missing = contract_kind_plural(k);
+            return false;
+        }
+    }
+    return true;
+}
+
+void session_condition(struct session_core *c)
+{
+    struct session_reason why = session_reason_of(WHY_NONE);
+    const char *missing = "", *name = "Ready", *text = "connectors are admitted";
+    bool ready = true, need = false, have = false;
+    for (uint32_t i = 0; i < c->cfg.max_attachments; i++) {
+        need = need || (c->att[i].used && c->att[i].needed);
+        have = have || (c->att[i].used && session_att_ready(c, &c->att[i]));
+    }
+    if (!c->started)
+        why = session_reason_of(WHY_STARTING);
+    else if (!session_admitting(c))
+        why = session_reason_of(WHY_DRAINING);
+    else if (!session_inst_ready(c))
+        why = session_reason_of(session_inst_why(c) == WHY_NONE ? WHY_STARTING : session_inst_why(c));
+    else if (!all_listed(c, &missing))
+        why = session_reason_of(WHY_NOT_LISTED);
+    else if (need && !have)
+        why = session_reason_of(WHY_ATTACHMENT_NOT_READY);
+    if (why.name) {
+        ready = false;
+        name = why.name;
+        text = why.text;
+    } else if (c->cfg.policy == SESSION_POLICY_DENY) { /* it works, and admits nobody: that is what it says */
+        name = authority_reason_name(AUTHORITY_DENY);
+        text = authority_reason_text(AUTHORITY_DENY);
+    } else if (!need) {
+        name = "NoService";
+        text = "no ProviderService of this provider: nobody can be admitted yet";
+    }
+    if (c->cond_ready == ready && strcmp(c->cond_reason, name) == 0)
+        return;
+    c->cond_ready = ready;
+    c->cond_reason = name;
+    struct session_fx *fx = session_fx(c, SESSION_FX_CONDITION);
+    fx->u.condition.ready = ready;
+    (void)base_fmt(fx->u.condition.reason, sizeof fx->u.condition.reason, "%s", name);
+    (void)base_fmt(fx->u.condition.message, sizeof fx->u.condition.message, "%s%s%s", text, missing[0] ? ": " : "",
+                   missing);
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------------------- */
+static enum authority_reason identity_reason(enum session_identity id)
+{
+    switch (id) {
+    case SESSION_ID_URI:
+        return AUTHORITY_OK;
+    case SESSION_ID_NONE:
+        return AUTHORITY_NO_IDENTITY;
+    case SESSION_ID_MANY:
+        return AUTHORITY_MANY_IDENTITIES;
+    case SESSION_ID_BAD:
+        break;
+    }
+    return AUTHORITY_BAD_IDENTITY;
+}
+
+/* Authenticates the request before it touches anything: policy, identity, binding, service, target. */
+static struct session_reason authenticate(struct session_core *c, const struct session_request *rq,
+                                          struct session_wait *w, struct session_conn **ret)
+{
+    *ret = NULL;
+    if (c->cfg.policy == SESSION_POLICY_DENY && !base_mutant("policy.deny"))
+        return session_reason_auth(AUTHORITY_DENY);
+    enum authority_reason r = identity_reason(rq->identity);
+    if (r != AUTHORITY_OK)
+        return session_reason_auth(r);
+    if (!c->started || !c->listed[CONTRACT_BINDING])
+        return session_reason_of(WHY_NOT_LISTED);
+    if (authority_digest(w->digest, CONTRACT_IDENTITY_URI, rq->uri) != BASE_OK)
+        return session_reason_of(WHY_BUSY);
+    uint32_t slot;
+    unsigned found = authority_index_find(c->identities, w->digest, &slot);
+    if (found == 0)
+        return c->bindings_overflow ? session_reason_of(WHY_TOO_MANY_BINDINGS) : session_reason_auth(AUTHORITY_NO_BINDING);
+    if (found > 1 && !base_mutant("identity.ambiguous"))
+        return session_reason_auth(AUTHORITY_AMBIGUOUS);
+    struct session_conn *n = &c->conn[slot];
+    *ret = n;
+    r = authority_check_binding(&n->b, w->digest);
+    if (r != AUTHORITY_OK)
+        return session_reason_auth(r);
+    const struct session_service *s = session_service_of(c, n);
+    r = authority_check_service(s ? &s->s : NULL, &n->b, c->cfg.provider, c->now);
+    bool open = n->state == CONN_FORWARDING;
+    if (r != AUTHORITY_OK && (open || (r != AUTHORITY_NO_SERVICE && r != AUTHORITY_SERVICE_EXPIRED)))
+        return session_reason_auth(r); /* the other two may have changed: READING asks again */
+    if (s && authority_check_target(&s->s, rq->any_target, &rq->target) != AUTHORITY_OK)
+        return session_reason_auth(AUTHORITY_TARGET);
+    if (!session_admitting(c))
+        return session_reason_of(WHY_DRAINING);
+    return session_reason_of(WHY_NONE);
+}
+
+int session_request(struct session_core *c, const struct session_request *rq)
+{
+    struct session_wait w = {.flow = rq->flow,
+                             .transport = rq->transport,
+                             .any_target = rq->any_target,
+                             .target = rq->target,
+                             .correlation = rq->correlation};
+    (void)base_copy(w.credential_id, sizeof w.credential_id, rq->credential_id);
+    struct session_conn *n;
+    struct session_reason why = authenticate(c, rq, &w, &n);
+    if (why.name) {
+        session_refuse(c, n, w.flow, why, 0, &w.correlation, w.credential_id);
+        return BASE_OK;
+    }
+    session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_REQUEST, .request = &w});
+    return BASE_OK;
+}
+
+/* ---- one step --------------------------------------------------------------------------------------------------------------- */
+static void look_at(struct session_core *c, uint32_t e)
+{
+    if (e == ENTITY_INSTANCE) {
+        if (c->inst.state == INST_HELD)
+            session_inst_event(c, INST_EV_ROW, NULL);
+        session_inst_event(c, INST_EV_TIME, NULL);
+    } else if (e < ENTITY_DRAIN) {
+        session_proof_run(c, e - ENTITY_PROOF);
+    } else if (e == ENTITY_DRAIN) {
+        session_drain_settle(c);
+    } else if ((e -= ENTITY_FIXED) < c->cfg.max_attachments) {
+        session_att_settle(c, &c->att[e]);
+    } else if ((e -= c->cfg.max_attachments) < c->cfg.max_connectors) {
+        session_conn_settle(c, &c->conn[e]);
+    } else {
+        session_job_settle(c, &c->job[e - c->cfg.max_connectors]);
+    }
+}
+
+static void work(struct session_core *c)
+{
+    uint32_t e;
+    while (session_room(c, ROOM_FX, ROOM_OBJECTS)) {
+        e = session_undirty(c);
+        if (e == UINT32_MAX) {
+            if (session_timer_first(&c->timers, &e) > c->now)
+                return;
+            base_time at = c->timers.at[e];
+            look_at(c, e);
+            if (c->timers.at[e] == at) /* nothing moved: it is not waited for any more */
+                session_timer_set(&c->timers, e, BASE_TIME_NEVER);
+            continue;
+        }
+        look_at(c, e);
+    }
+}
+
+static bool legal(const struct session_core *c, const struct session_in *in)
+{
+    switch (in->ev) {
+    case SESSION_EV_START:
+        return !c->started;
+    case SESSION_EV_REQUEST:
+        return in->u.request.flow != 0 && session_flow_find(&c->flows, in->u.request.flow) == UINT32_MAX &&
+               !base_correlation_is_zero(&in->u.request.correlation);
+    case SESSION_EV_ROW:
+        return in->u.row.object && in->u.row.object->kind == in->u.row.kind && in->u.row.kind >= CONTRACT_INSTANCE &&
+               in->u.row.kind <= CONTRACT_BINDING;
+    case SESSION_EV_RELIST:
+    case SESSION_EV_LISTED:
+        return in->u.collection >= CONTRACT_INSTANCE && in->u.collection <= CONTRACT_BINDING;
+    case SESSION_EV_UNSET:
+        return false;
+    case SESSION_EV_TICK:
+    case SESSION_EV_CONTINUE:
+    case SESSION_EV_ENDED:
+    case SESSION_EV_STOPPED:
+    case SESSION_EV_ANSWER:
+    case SESSION_EV_PROOF:
+    case SESSION_EV_AUDIT:
+    case SESSION_EV_AUTHORITY:
+    case SESSION_EV_TUN:
+    case SESSION_EV_TUN_LOST:
+    case SESSION_EV_GAP:
+    case SESSION_EV_DRAIN:
+        return true;
+    }
+    return false;
+}
+
+static void dispatch(struct session_core *c, const struct session_in *in)
+{
+    switch (in->ev) {
+    case SESSION_EV_START:
+        c->started = true;
+        session_inst_event(c, INST_EV_START, in);
+        break;
+    case SESSION_EV_REQUEST:
+        (void)session_request(c, &in->u.request);
+        break;
+    case SESSION_EV_ENDED:
+        flow_event(c, in->u.flow, false);
+        break;
+    case SESSION_EV_STOPPED:
+        flow_event(c, in->u.flow, true);
+        break;
+    case SESSION_EV_ANSWER:
+        answer(c, in, in->u.answer.ask);
+        break;
+    case SESSION_EV_AUDIT:
+        answer(c, in, in->u.audit.ask);
+        break;
+    case SESSION_EV_ROW:
+        session_catalog_row(c, &in->u.row);
+        break;
+    case SESSION_EV_RELIST:
+        session_catalog_relist(c, in->u.collection);
+        break;
+    case SESSION_EV_LISTED:
+        session_catalog_listed(c, in->u.collection);
+        break;
+    case SESSION_EV_PROOF:
+        session_proof_event(c, in);
+        break;
+    case SESSION_EV_TUN:
+        session_att_tun(c, in->u.tun.tun_id, in->u.tun.code);
+        break;
+    case SESSION_EV_TUN_LOST:
+        if (session_att_has_tun(c, in->u.tun.tun_id))
+            session_inst_event(c, INST_EV_LOST, in);
+        break;
+    case SESSION_EV_GAP: {
+        struct session_proof *p = &c->proof[PROOF_CLAIMS];
+        c->gap_at = base_time_max(c->gap_at, in->u.gap);
+        p->ask = 0; /* one that was sent before the gap does not count for it */
+        p->next_at = c->now;
+        session_proof_run(c, PROOF_CLAIMS);
+        session_all_dirty(c);
+        break;
+    }
+    case SESSION_EV_DRAIN:
+        drain(c);
+        break;
+    case SESSION_EV_AUTHORITY: /* no policy here asks anybody outside: an answer is a late one */
+    case SESSION_EV_TICK:
+    case SESSION_EV_CONTINUE:
+    case SESSION_EV_UNSET:
+        break;
+    }
+}
+
+int session_core_step(struct session_core *c, const struct session_in *in, struct session_out *ret_out)
+{
+    if (!legal(c, in) || in->now < c->now)
+        return BASE_EINVAL;
+    c->now = in->now;
+    c->wall = in->wall;
+    c->out = ret_out;
+    c->n_objects = 0;
+    ret_out->n_fx = 0;
+    dispatch(c, in);
+    work(c);
+    if (session_room(c, 1, 0))
+        session_condition(c);
+    ret_out->more = c->timers.q_n > 0 || session_timer_first(&c->timers, NULL) <= c->now;
+    ret_out->wake_at = session_timer_first(&c->timers, NULL);
+    c->out = NULL;
+    return BASE_OK;
+}
+
+/* ---- looking at it ------------------------------------------------------------------------------------------------------------ */
+void session_core_check(const struct session_core *c)
+{
+    uint32_t busy = 0, jobs = 0, desks = 0;
+    session_inst_check(c);
+    assert(session_timers_ok(&c->timers));
+    for (uint32_t i = 0; i < c->cfg.max_connectors; i++) {
+        const struct session_conn *n = &c->conn[i];
+        if (!n->used)
+            continue;
+        session_conn_check(c, n);
+        busy += n->state != CONN_IDLE;
+        desks += n->desk >= 0;
+        if (n->state == CONN_FORWARDING) {
+            /* what stands in the fence slot never outlives the least of the four parts */
+            enum lease_part part;
+            struct session_core *m = (struct session_core *)(uintptr_t)c;
+            base_time until = session_deadline(m, &m->conn[i], &part);
+            assert(n->ses.deadline <= until || c->timers.q_n > 0);
+        }
+    }
+    assert(busy == c->busy);
+    assert(desks + c->n_desk_free == SESSION_DESKS);
+    for (uint32_t i = 0; i < c->n_jobs; i++)
+        jobs += c->job[i].state != JOB_FREE;
+    assert(jobs == c->jobs_active);
+}
+
+void session_core_summary(const struct session_core *c, struct session_summary *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    ret->process_id = c->inst.me.process_id;
+    ret->instance_epoch = c->inst.me.epoch;
+    (void)base_fmt(ret->instance_state, sizeof ret->instance_state, "%s", session_inst_state_name(c->inst.state));
+    ret->ready = c->cond_ready;
+    (void)base_fmt(ret->reason, sizeof ret->reason, "%s", c->cond_reason);
+    ret->instance_deadline = lease_until(c->inst.renewed, c->inst.me.lease_seconds, c->cfg.timing.guard);
+    for (uint32_t i = 0; i < c->cfg.max_services; i++)
+        ret->services += c->svc[i].used;
+    for (uint32_t i = 0; i < c->cfg.max_connectors; i++) {
+        const struct session_conn *n = &c->conn[i];
+        if (!n->used)
+            continue;
+        ret->bindings += n->bound;
+        ret->connectors_active += n->state != CONN_IDLE;
+        ret->forwarding += n->state == CONN_FORWARDING;
+    }
+}
+
+bool session_core_view(const struct session_core *c, size_t i, struct session_view *ret)
+{
+    for (uint32_t k = 0; k < c->cfg.max_connectors; k++) {
+        const struct session_conn *n = &c->conn[k];
+        if (!n->used || n->state == CONN_IDLE || i-- > 0)
+            continue;
+        memset(ret, 0, sizeof *ret);
+        (void)base_copy(ret->connector, sizeof ret->connector, n->b.connector);
+        (void)base_copy(ret->tenant, sizeof ret->tenant, n->b.tenant);
+        (void)base_copy(ret->state, sizeof ret->state, session_conn_state_name(n->state));
+        ret->flow = n->ses.flow ? n->ses.flow : n->req.flow;
+        ret->has_prefix = n->b.has_prefix;
+        ret->prefix = n->b.prefix;
+        ret->epoch = n->claim.epoch;
+        ret->deadline = n->ses.deadline;
+        return true;
+    }
+    return false;
+}

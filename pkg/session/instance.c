@@ -1,0 +1,792 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * session/instance.c - the instance lease of this process (contract sections 1, 2 and 4).
+ *
+ *   INIT --START--> READING --row/404--> AUDITING --durable--> WRITING --landed--> HELD --drained--> RELEASING -> RELEASED
+ *                      ^  \--row of another, after a loss--> TAKEN --released or silent for its L--> READING
+ *                      +---- RETRY <--failed, conflict, unknown--                    HELD --lost, expired--> READING
+ *
+ * What holds: HELD <=> me.epoch and me.instance_uid name a row that was mine when it was last seen. A process identity
+ * ends with its row; the next one starts over with all sessions ended and all devices closed. Renewals run inside HELD
+ * as a machine of their own (renew): IDLE -> AUDIT -> SENT -> IDLE, or READ after a conflict or a lost answer.
+ * Deadlines are anchored at the boot time that stands in the row, which was read before the write was sent.
+ */
+#include "session/int.h"
+
+#include "base/mutant.h"
+
+#include <string.h>
+
+const char *session_inst_state_name(enum inst_state s)
+{
+    static const char *const names[INST_STATE_N] = {"Init", "Reading", "Auditing", "Writing",  "Retry",
+                                                    "Taken", "Held",    "Releasing", "Released"};
+    return names[s];
+}
+
+static const char *ev_name(enum inst_ev ev)
+{
+    static const char *const names[INST_EV_N] = {"start", "answer", "audit", "row", "gone", "time", "lost", "drained"};
+    return names[ev];
+}
+
+bool session_inst_ready(const struct session_core *c)
+{
+    const struct session_instance *i = &c->inst;
+    return i->state == INST_HELD && i->have_row && i->row.status.accepted_epoch == i->me.epoch &&
+           base_uuid_eq(&i->row.status.accepted_process_id, &i->me.process_id);
+}
+
+enum session_why session_inst_why(const struct session_core *c)
+{
+    if (c->inst.state == INST_HELD)
+        return session_inst_ready(c) ? WHY_NONE : WHY_INSTANCE_NOT_ACCEPTED;
+    return c->inst.why;
+}
+
+static void remember_sent(struct session_instance *i, int64_t boot_us)
+{
+    i->sent_us[i->n_sent++ % SESSION_RENEWALS] = boot_us;
+}
+
+static bool was_sent(const struct session_instance *i, int64_t boot_us)
+{
+    unsigned n = i->n_sent < SESSION_RENEWALS ? i->n_sent : SESSION_RENEWALS;
+    for (unsigned k = 0; k < n; k++)
+        if (i->sent_us[k] == boot_us)
+            return true;
+    return false;
+}
+
+static void ask_row(struct session_core *c)
+{
+    c->inst.ask = session_get(c, ENTITY_INSTANCE, CONTRACT_INSTANCE, c->inst.name, NULL);
+    c->inst.ask_by = base_time_add(c->now, SESSION_READ_WAIT);
+}
+
+/* A new process identity: nothing of the old one is kept. */
+static void new_identity(struct session_core *c)
+{
+    struct session_instance *i = &c->inst;
+    i->before = i->me.process_id;
+    i->me.process_id = session_uuid(c);
+    i->me.instance_uid = (struct base_uuid){{0}};
+    i->me.epoch = 0;
+    i->serial++;
+    i->renewed = 0;
+    i->n_sent = 0;
+    i->renew = RENEW_IDLE;
+    i->renew_ask = 0;
+    i->renew_tries = 0;
+    i->ask = 0;
+    i->tries = 0;
+    i->have_row = false;
+    i->have_watched = i->have_watched && !base_uuid_eq(&i->watched.spec.process_id, &i->before);
+}
+
+static enum inst_state start_over(struct session_core *c)
+{
+    ask_row(c);
+    return INST_READING;
+}
+
+static enum inst_state retry(struct session_core *c, enum session_why why, base_time pause)
+{
+    c->inst.why = why;
+    c->inst.ask = 0;
+    c->inst.retry_at = base_time_add(c->now, pause);
+    return INST_RETRY;
+}
+
+/* This identity has ended: devices closed, sessions end (their condition 5 no longer holds), a new identity. */
+static enum inst_state down(struct session_core *c, enum session_why why, bool lost)
+{
+    struct session_instance *i = &c->inst;
+    struct session_reason r = session_reason_of(why);
+    struct session_audit *a = session_audit(c, SESSION_AUDIT_EXPIRY, true, r.name, i->name);
+    a->object_uid = i->me.instance_uid;
+    a->epoch = i->me.epoch;
+    a->lease_uuid = i->me.process_id;
+    a->effect_possible = true;
+    (void)base_copy(a->old_holder, sizeof a->old_holder, c->cfg.node);
+    session_att_down(c);
+    session_all_dirty(c);
+    new_identity(c);
+    i->why = why;
+    i->lost = lost;
+    return start_over(c);
+}
+
+/* ---- taking the row ------------------------------------------------------------------------------------------------ */
+static void remember_taken(struct session_core *c, const struct contract_instance *row)
+{
+    struct session_instance *i = &c->inst;
+    bool same = i->taken_since != 0 && base_uuid_eq(&i->taken_uid, &row->meta.uid) &&
+                base_uuid_eq(&i->taken_process, &row->spec.process_id) && i->taken_epoch == row->spec.epoch &&
+                i->taken_boot_us == row->spec.renew.boot_time_us;
+    if (same)
+        return;
+    i->taken_uid = row->meta.uid;
+    i->taken_process = row->spec.process_id;
+    i->taken_epoch = row->spec.epoch;
+    i->taken_boot_us = row->spec.renew.boot_time_us;
+    i->taken_lease_s = row->spec.lease_seconds;
+    i->taken_since = c->now;
+}
+
+static base_time taken_end(const struct session_instance *i)
+{
+    return base_time_add(i->taken_since, (base_time)i->taken_lease_s * BASE_SEC);
+}
+
+static enum inst_state decide(struct session_core *c, const struct contract_instance *row)
+{
+    struct session_instance *i = &c->inst;
+    i->create = row == NULL;
+    if (row) {
+        bool mine_before = base_uuid_eq(&row->spec.process_id, &i->before) && !base_uuid_is_zero(&i->before);
+        if (row->meta.deleting != 0)
+            return retry(c, WHY_INSTANCE_DELETING, BASE_SEC);
+        if (i->lost && !mine_before && row->spec.release_time == 0 && !base_mutant("instance.taken-wait")) {
+            remember_taken(c, row);
+            if (c->now < taken_end(i)) {
+                i->why = WHY_INSTANCE_TAKEN;
+                return INST_TAKEN;
+            }
+        }
+        i->row = *row;
+        i->have_row = true;
+    }
+    struct session_audit *a = session_audit(c, row ? SESSION_AUDIT_TAKEOVER : SESSION_AUDIT_ACQUIRE, true,
+                                            row ? "InstanceTakeover" : "InstanceCreate", i->name);
+    a->ask = i->ask = session_ask(c, ENTITY_INSTANCE);
+    a->epoch = row ? row->spec.epoch + 1 : 1;
+    a->lease_uuid = i->me.process_id;
+    if (row) {
+        a->object_uid = row->meta.uid;
+        (void)base_copy(a->old_holder, sizeof a->old_holder, row->spec.node);
+    }
+    (void)base_copy(a->new_holder, sizeof a->new_holder, c->cfg.node);
+    i->ask_by = base_time_add(c->now, SESSION_AUDIT_WAIT);
+    return INST_AUDITING;
+}
+
+/* The row names this identity: it is held, since the send of the write that is seen in it. */
+static enum inst_state held(struct session_core *c, const struct contract_instance *row)
+{
+    struct session_instance *i = &c->inst;
+    i->row = *row;
+    i->have_row = true;
+    int order = 0;
+    if (i->have_watched && base_uuid_eq(&i->watched.meta.uid, &row->meta.uid) &&
+        base_rv_cmp(i->watched.meta.rv, row->meta.rv, &order) == BASE_OK && order > 0) {
+        i->row = i->watched; /* the watch was faster than the answer; what it says is looked at right after this */
+        session_dirty(c, ENTITY_INSTANCE);
+    }
+    i->ask = 0;
+    i->tries = 0;
+    i->lost = false;
+    i->taken_since = 0;
+    i->me.instance_uid = row->meta.uid;
+    i->me.epoch = row->spec.epoch;
+    i->renewed = row->spec.renew.boot_time_us * BASE_US;
+    i->renew = RENEW_IDLE;
+    i->renew_at = base_time_add(i->renewed, session_jitter(c, c->cfg.timing.interval));
+    i->why = WHY_NONE;
+    for (uint32_t k = 0; k < c->cfg.max_attachments; k++)
+        if (c->att[k].used)
+            session_dirty(c, session_entity_att(c, &c->att[k]));
+    session_all_dirty(c);
+    return INST_HELD;
+}
+
+static enum inst_state on_start(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    new_identity(c);
+    c->inst.why = WHY_STARTING;
+    return start_over(c);
+}
+
+static enum inst_state on_read(struct session_core *c, const struct session_in *in)
+{
+    struct session_instance *i = &c->inst;
+    const struct session_answer *an = &in->u.answer;
+    const struct contract_instance *row = an->n_objects > 0 ? &an->objects[0].u.instance : NULL;
+    if (an->code == BASE_ENOTFOUND || (an->code == BASE_OK && !row))
+        return decide(c, NULL);
+    if (an->code != BASE_OK)
+        return retry(c, WHY_API_UNAVAILABLE, session_backoff(c, i->tries++));
+    if (base_uuid_eq(&row->spec.process_id, &i->me.process_id)) {
+        /* mine: a write of this identity whose answer was lost has landed, with the deadline of that attempt's send */
+        if (was_sent(i, row->spec.renew.boot_time_us) && row->meta.deleting == 0 && row->spec.release_time == 0)
+            return held(c, row);
+        i->lost = true; /* a twin: a renewal that I never sent */
+        new_identity(c);
+    }
+    return decide(c, row);
+}
+
+static enum inst_state on_audited(struct session_core *c, const struct session_in *in)
+{
+    struct session_instance *i = &c->inst;
+    if (!in->u.audit.durable && !base_mutant("audit.instance"))
+        return retry(c, WHY_AUDIT_UNAVAILABLE, BASE_SEC);
+    int64_t boot_us = c->now / BASE_US;
+    struct contract_object *o;
+    i->attempt = (struct lease_instance_attempt){.process_id = i->me.process_id, .boot_us = boot_us};
+    i->ask = session_write(c, ENTITY_INSTANCE, i->create ? SESSION_FX_CREATE : SESSION_FX_UPDATE, CONTRACT_INSTANCE,
+                           NULL, true, &o);
+    if (i->create) {
+        lease_build_instance(&o->u.instance, &i->me, boot_us, c->wall);
+    } else {
+        i->attempt.uid = i->row.meta.uid;
+        (void)base_copy(i->attempt.rv, sizeof i->attempt.rv, i->row.meta.rv);
+        o->u.instance = i->row;
+        lease_build_instance_takeover(&o->u.instance, &i->me, boot_us, c->wall);
+    }
+    remember_sent(i, boot_us);
+    i->ask_by = base_time_add(c->now, SESSION_WRITE_WAIT);
+    return INST_WRITING;
+}
+
+static enum inst_state on_written(struct session_core *c, const struct session_in *in)
+{
+    const struct session_answer *an = &in->u.answer;
+    if (an->code == BASE_OK && an->n_objects > 0)
+        return held(c, &an->objects[0].u.instance);
+    if (an->code == BASE_EEXIST || an->code == BASE_ECONFLICT || an->code == BASE_ENOTFOUND)
+        return retry(c, WHY_INSTANCE_NOT_ACCEPTED, session_backoff(c, 0));
+    if (an->code == BASE_EDENIED || an->code == BASE_EINVAL)
+        return retry(c, WHY_INSTANCE_REFUSED, 2 * BASE_SEC);
+    /* unknown, or it did not land: reading back decides */
+    return retry(c, WHY_API_UNAVAILABLE, session_backoff(c, c->inst.tries++));
+}
+
+static enum inst_state on_retry_time(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    return c->now >= c->inst.retry_at ? start_over(c) : INST_RETRY;
+}
+
+static enum inst_state on_reading_time(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    if (c->now < c->inst.ask_by)
+        return c->inst.state;
+    if (c->inst.state == INST_AUDITING)
+        return retry(c, WHY_AUDIT_UNAVAILABLE, session_backoff(c, c->inst.tries++));
+    return retry(c, WHY_API_UNAVAILABLE, session_backoff(c, c->inst.tries++)); /* lost: READING reads (back) again */
+}
+
+static enum inst_state on_taken_row(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    remember_taken(c, &c->inst.row);
+    return c->inst.row.spec.release_time != 0 ? start_over(c) : INST_TAKEN;
+}
+
+static enum inst_state on_taken_time(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    return c->now >= taken_end(&c->inst) ? start_over(c) : INST_TAKEN;
+}
+
+static enum inst_state on_taken_gone(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    return start_over(c);
+}
+
+/* ---- holding it ------------------------------------------------------------------------------------------------------ */
+/* Does the newest row still say that this identity holds it? */
+static enum session_why row_says(const struct session_core *c, const struct contract_instance *row, bool *ret_lost)
+{
+    const struct session_instance *i = &c->inst;
+    *ret_lost = false;
+    if (!base_uuid_eq(&row->meta.uid, &i->me.instance_uid))
+        return WHY_INSTANCE_LOST;
+    if (!base_uuid_eq(&row->spec.process_id, &i->me.process_id) || row->spec.epoch != i->me.epoch) {
+        *ret_lost = true;
+        return WHY_INSTANCE_TAKEN;
+    }
+    if (!was_sent(i, row->spec.renew.boot_time_us) && !base_mutant("instance.twin")) {
+        *ret_lost = true; /* a cloned machine */
+        return WHY_INSTANCE_TAKEN;
+    }
+    if (row->spec.release_time != 0 && i->state != INST_RELEASING)
+        return WHY_INSTANCE_LOST;
+    if (row->meta.deleting != 0)
+        return WHY_INSTANCE_DELETING;
+    return WHY_NONE;
+}
+
+static enum inst_state on_held_row(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    bool lost;
+    enum session_why why = row_says(c, &c->inst.row, &lost);
+    if (why != WHY_NONE)
+        return down(c, why, lost);
+    if (c->inst.row.spec.draining == session_admitting(c) && c->inst.renew == RENEW_IDLE)
+        c->inst.renew_at = c->now; /* an operator asked for a drain, or took it back: say so in the row */
+    for (uint32_t k = 0; k < c->cfg.max_attachments; k++)
+        if (c->att[k].used)
+            session_dirty(c, session_entity_att(c, &c->att[k]));
+    session_all_dirty(c); /* accepted, draining, … may have changed */
+    return INST_HELD;
+}
+
+static enum inst_state on_held_gone(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    return down(c, WHY_INSTANCE_LOST, false);
+}
+
+static enum inst_state on_held_lost(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    return down(c, WHY_TUN_LOST, false);
+}
+
+static base_time held_end(const struct session_core *c) /* L after the last confirmed renewal: the identity has ended */
+{
+    return lease_until(c->inst.renewed, c->inst.me.lease_seconds, 0);
+}
+
+static void renew_pause(struct session_core *c)
+{
+    struct session_instance *i = &c->inst;
+    i->renew = RENEW_IDLE;
+    i->renew_ask = 0;
+    i->renew_at = base_time_add(c->now, session_backoff(c, i->renew_tries++));
+}
+
+static void renew_read(struct session_core *c)
+{
+    struct session_instance *i = &c->inst;
+    i->renew = RENEW_READ;
+    i->renew_ask = session_get(c, ENTITY_INSTANCE, CONTRACT_INSTANCE, i->name, NULL);
+    c->out->fx[c->out->n_fx - 1].u.store.renewal = true;
+    i->renew_by = base_time_add(c->now, SESSION_RENEW_WAIT);
+}
+
+static void renew_audit(struct session_core *c)
+{
+    struct session_instance *i = &c->inst;
+    struct session_audit *a = session_audit(c, SESSION_AUDIT_RENEW, true, "Renew", i->name);
+    a->ask = i->renew_ask = session_ask(c, ENTITY_INSTANCE);
+    a->object_uid = i->me.instance_uid;
+    a->epoch = i->me.epoch;
+    a->lease_uuid = i->me.process_id;
+    (void)base_copy(a->old_holder, sizeof a->old_holder, c->cfg.node);
+    (void)base_copy(a->new_holder, sizeof a->new_holder, c->cfg.node);
+    i->renew = RENEW_AUDIT;
+    i->renew_by = base_time_add(c->now, SESSION_AUDIT_WAIT);
+}
+
+static void renew_send(struct session_core *c)
+{
+    struct session_instance *i = &c->inst;
+    struct contract_object *o;
+    int64_t boot_us = c->now / BASE_US;
+    i->renewal = (struct lease_instance_attempt){
+        .uid = i->row.meta.uid, .process_id = i->me.process_id, .boot_us = boot_us};
+    (void)base_copy(i->renewal.rv, sizeof i->renewal.rv, i->row.meta.rv);
+    i->renew_ask = session_write(c, ENTITY_INSTANCE, SESSION_FX_UPDATE, CONTRACT_INSTANCE, NULL, true, &o);
+    o->u.instance = i->row;
+    lease_build_renewal(&o->u.instance, boot_us, c->wall, !session_admitting(c));
+    remember_sent(i, boot_us);
+    i->renew = RENEW_SENT;
+    i->renew_by = base_time_add(c->now, SESSION_RENEW_WAIT);
+}
+
+/* A renewal of this identity that was sent at `boot_us` is known to have landed. */
+static void renew_confirmed(struct session_core *c, int64_t boot_us)
+{
+    struct session_instance *i = &c->inst;
+    base_time at = boot_us * BASE_US;
+    if (base_mutant("renew.anchor"))
+        at = c->now; /* not at the send but at the answer */
+    i->renewed = base_time_max(i->renewed, at);
+    i->renew = RENEW_IDLE;
+    i->renew_ask = 0;
+    i->renew_tries = 0;
+    i->renew_at = base_time_add(i->renewed, session_jitter(c, c->cfg.timing.interval));
+    session_all_dirty(c);
+}
+
+/* Applies a row unless something newer is known; false = older. */
+static bool apply(struct session_core *c, const struct contract_instance *row)
+{
+    struct session_instance *i = &c->inst;
+    int order = 0;
+    if (i->have_row && base_uuid_eq(&i->row.meta.uid, &row->meta.uid) &&
+        base_rv_cmp(row->meta.rv, i->row.meta.rv, &order) == BASE_OK && order < 0)
+        return false;
+    i->row = *row;
+    i->have_row = true;
+    return true;
+}
+
+static enum inst_state on_held_answer(struct session_core *c, const struct session_in *in)
+{
+    struct session_instance *i = &c->inst;
+    const struct session_answer *an = &in->u.answer;
+    const struct contract_instance *row = an->n_objects > 0 ? &an->objects[0].u.instance : NULL;
+    bool sent = i->renew == RENEW_SENT;
+    if (an->code == BASE_ENOTFOUND)
+        return down(c, WHY_INSTANCE_LOST, false);
+    if (an->code == BASE_OK && row) {
+        (void)apply(c, row);
+        bool lost;
+        enum session_why why = row_says(c, &i->row, &lost);
+        if (why != WHY_NONE)
+            return down(c, why, lost);
+        if (sent || lease_instance_outcome(&i->renewal, row) == LEASE_LANDED) {
+            renew_confirmed(c, i->renewal.boot_us);
+            return INST_HELD;
+        }
+        renew_audit(c); /* it did not land, or may still: the next one on this version settles it */
+        return INST_HELD;
+    }
+    if (sent && (an->code == BASE_ECONFLICT || an->code == BASE_EUNKNOWN))
+        renew_read(c);
+    else
+        renew_pause(c);
+    return INST_HELD;
+}
+
+static enum inst_state on_held_audit(struct session_core *c, const struct session_in *in)
+{
+    if (in->u.audit.durable || base_mutant("audit.renew"))
+        renew_send(c);
+    else
+        renew_pause(c);
+    return INST_HELD;
+}
+
+static enum inst_state on_held_time(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    struct session_instance *i = &c->inst;
+    if (c->now >= held_end(c) && !base_mutant("instance.expiry"))
+        return down(c, WHY_LEASE_EXPIRED, false);
+    if (i->renew == RENEW_IDLE) {
+        if (c->now >= i->renew_at)
+            renew_audit(c);
+    } else if (c->now >= i->renew_by) {
+        if (i->renew == RENEW_AUDIT)
+            renew_pause(c);
+        else
+            renew_read(c);
+    }
+    return INST_HELD;
+}
+
+/* ---- giving it back ---------------------------------------------------------------------------------------------------- */
+static void send_release(struct session_core *c)
+{
+    struct session_instance *i = &c->inst;
+    struct contract_object *o;
+    int64_t boot_us = c->now / BASE_US;
+    i->ask = session_write(c, ENTITY_INSTANCE, SESSION_FX_UPDATE, CONTRACT_INSTANCE, NULL, true, &o);
+    o->u.instance = i->row;
+    lease_build_instance_release(&o->u.instance, boot_us, c->wall);
+    remember_sent(i, boot_us);
+    i->ask_by = base_time_add(c->now, SESSION_RENEW_WAIT);
+}
+
+static enum inst_state on_drained(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    struct session_instance *i = &c->inst;
+    struct session_audit *a = session_audit(c, SESSION_AUDIT_RELEASE, true, "InstanceRelease", i->name);
+    a->object_uid = i->me.instance_uid;
+    a->epoch = i->me.epoch;
+    a->lease_uuid = i->me.process_id;
+    (void)base_copy(a->old_holder, sizeof a->old_holder, c->cfg.node);
+    i->renew = RENEW_IDLE;
+    i->renew_ask = 0;
+    send_release(c);
+    return INST_RELEASING;
+}
+
+static enum inst_state released(struct session_core *c)
+{
+    c->inst.why = WHY_RELEASED;
+    c->inst.ask = 0;
+    session_att_down(c);
+    session_dirty(c, ENTITY_DRAIN);
+    return INST_RELEASED;
+}
+
+static enum inst_state on_nothing_held(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    return released(c);
+}
+
+static enum inst_state on_releasing_answer(struct session_core *c, const struct session_in *in)
+{
+    struct session_instance *i = &c->inst;
+    const struct session_answer *an = &in->u.answer;
+    const struct contract_instance *row = an->n_objects > 0 ? &an->objects[0].u.instance : NULL;
+    i->ask = 0;
+    if (an->code == BASE_OK && row) {
+        bool lost;
+        (void)apply(c, row);
+        if (row->spec.release_time != 0 || row_says(c, row, &lost) != WHY_NONE)
+            return released(c); /* landed, or not mine any more */
+        send_release(c);        /* that was the read after a conflict */
+    } else if (an->code == BASE_ENOTFOUND) {
+        return released(c);
+    } else if (an->code == BASE_ECONFLICT || an->code == BASE_EUNKNOWN) {
+        ask_row(c);
+    } else {
+        i->retry_at = base_time_add(c->now, session_backoff(c, i->tries++));
+    }
+    return INST_RELEASING;
+}
+
+static enum inst_state on_releasing_time(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    struct session_instance *i = &c->inst;
+    if (c->drain_gave_up || c->now >= held_end(c))
+        return released(c);
+    if ((i->ask != 0 && c->now >= i->ask_by) || (i->ask == 0 && c->now >= i->retry_at))
+        ask_row(c);
+    return INST_RELEASING;
+}
+
+static enum inst_state on_releasing_gone(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    return released(c);
+}
+
+static enum inst_state stay(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    return c->inst.state;
+}
+
+/* An event that only a driver in error sends in this state; refused in session_core_step, kept here as an assertion. */
+static enum inst_state illegal(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    assert(!"event is illegal in this state of the instance");
+    return c->inst.state;
+}
+
+typedef enum inst_state (*inst_fn)(struct session_core *c, const struct session_in *in);
+#define TO(s) (1U << INST_##s)
+static const struct inst_cell {
+    inst_fn fn;
+    unsigned to; /* allowed next states besides the same one */
+} table[INST_STATE_N][INST_EV_N] = {
+    [INST_INIT] =
+        {
+            [INST_EV_START] = {on_start, TO(READING)},
+            [INST_EV_ANSWER] = {stay, 0},
+            [INST_EV_AUDIT] = {stay, 0},
+            [INST_EV_ROW] = {stay, 0},
+            [INST_EV_GONE] = {stay, 0},
+            [INST_EV_TIME] = {stay, 0},
+            [INST_EV_LOST] = {stay, 0},
+            [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
+        },
+    [INST_READING] =
+        {
+            [INST_EV_START] = {illegal, 0},
+            [INST_EV_ANSWER] = {on_read, TO(AUDITING) | TO(HELD) | TO(TAKEN) | TO(RETRY)},
+            [INST_EV_AUDIT] = {stay, 0},
+            [INST_EV_ROW] = {stay, 0},
+            [INST_EV_GONE] = {stay, 0},
+            [INST_EV_TIME] = {on_reading_time, TO(RETRY)},
+            [INST_EV_LOST] = {stay, 0},
+            [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
+        },
+    [INST_AUDITING] =
+        {
+            [INST_EV_START] = {illegal, 0},
+            [INST_EV_ANSWER] = {stay, 0},
+            [INST_EV_AUDIT] = {on_audited, TO(WRITING) | TO(RETRY)},
+            [INST_EV_ROW] = {stay, 0},
+            [INST_EV_GONE] = {stay, 0},
+            [INST_EV_TIME] = {on_reading_time, TO(RETRY)},
+            [INST_EV_LOST] = {stay, 0},
+            [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
+        },
+    [INST_WRITING] =
+        {
+            [INST_EV_START] = {illegal, 0},
+            [INST_EV_ANSWER] = {on_written, TO(HELD) | TO(RETRY)},
+            [INST_EV_AUDIT] = {stay, 0},
+            [INST_EV_ROW] = {stay, 0},
+            [INST_EV_GONE] = {stay, 0},
+            [INST_EV_TIME] = {on_reading_time, TO(RETRY)},
+            [INST_EV_LOST] = {stay, 0},
+            [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
+        },
+    [INST_RETRY] =
+        {
+            [INST_EV_START] = {illegal, 0},
+            [INST_EV_ANSWER] = {stay, 0},
+            [INST_EV_AUDIT] = {stay, 0},
+            [INST_EV_ROW] = {stay, 0},
+            [INST_EV_GONE] = {stay, 0},
+            [INST_EV_TIME] = {on_retry_time, TO(READING)},
+            [INST_EV_LOST] = {stay, 0},
+            [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
+        },
+    [INST_TAKEN] =
+        {
+            [INST_EV_START] = {illegal, 0},
+            [INST_EV_ANSWER] = {stay, 0},
+            [INST_EV_AUDIT] = {stay, 0},
+            [INST_EV_ROW] = {on_taken_row, TO(READING)},
+            [INST_EV_GONE] = {on_taken_gone, TO(READING)},
+            [INST_EV_TIME] = {on_taken_time, TO(READING)},
+            [INST_EV_LOST] = {stay, 0},
+            [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
+        },
+    [INST_HELD] =
+        {
+            [INST_EV_START] = {illegal, 0},
+            [INST_EV_ANSWER] = {on_held_answer, TO(READING)},
+            [INST_EV_AUDIT] = {on_held_audit, 0},
+            [INST_EV_ROW] = {on_held_row, TO(READING)},
+            [INST_EV_GONE] = {on_held_gone, TO(READING)},
+            [INST_EV_TIME] = {on_held_time, TO(READING)},
+            [INST_EV_LOST] = {on_held_lost, TO(READING)},
+            [INST_EV_DRAINED] = {on_drained, TO(RELEASING)},
+        },
+    [INST_RELEASING] =
+        {
+            [INST_EV_START] = {illegal, 0},
+            [INST_EV_ANSWER] = {on_releasing_answer, TO(RELEASED)},
+            [INST_EV_AUDIT] = {stay, 0},
+            [INST_EV_ROW] = {stay, 0},
+            [INST_EV_GONE] = {on_releasing_gone, TO(RELEASED)},
+            [INST_EV_TIME] = {on_releasing_time, TO(RELEASED)},
+            [INST_EV_LOST] = {stay, 0},
+            [INST_EV_DRAINED] = {stay, 0},
+        },
+    [INST_RELEASED] =
+        {
+            [INST_EV_START] = {illegal, 0},
+            [INST_EV_ANSWER] = {stay, 0},
+            [INST_EV_AUDIT] = {stay, 0},
+            [INST_EV_ROW] = {stay, 0},
+            [INST_EV_GONE] = {stay, 0},
+            [INST_EV_TIME] = {stay, 0},
+            [INST_EV_LOST] = {stay, 0},
+            [INST_EV_DRAINED] = {stay, 0},
+        },
+};
+
+bool session_inst_matrix_ok(void)
+{
+    for (unsigned s = 0; s < INST_STATE_N; s++)
+        for (unsigned e = 0; e < INST_EV_N; e++)
+            if (!table[s][e].fn)
+                return false;
+    return true;
+}
+
+void session_inst_wake(struct session_core *c)
+{
+    const struct session_instance *i = &c->inst;
+    base_time at = BASE_TIME_NEVER;
+    switch (i->state) {
+    case INST_READING:
+    case INST_AUDITING:
+    case INST_WRITING:
+        at = i->ask_by;
+        break;
+    case INST_RETRY:
+        at = i->retry_at;
+        break;
+    case INST_TAKEN:
+        at = taken_end(i);
+        break;
+    case INST_HELD:
+        at = base_time_min(held_end(c), i->renew == RENEW_IDLE ? i->renew_at : i->renew_by);
+        break;
+    case INST_RELEASING:
+        at = base_time_min(held_end(c), i->ask != 0 ? i->ask_by : i->retry_at);
+        break;
+    case INST_INIT:
+    case INST_RELEASED:
+    case INST_STATE_N:
+        break;
+    }
+    session_timer_set(&c->timers, ENTITY_INSTANCE, at);
+}
+
+void session_inst_event(struct session_core *c, enum inst_ev ev, const struct session_in *in)
+{
+    struct session_instance *i = &c->inst;
+    enum inst_state from = i->state;
+    const struct inst_cell *cell = &table[from][ev];
+    enum inst_state to = cell->fn(c, in);
+    assert(to == from || (cell->to & (1U << to)) != 0);
+    i->state = to;
+    if (to != from) {
+        session_trace(c, "instance", i->name, session_inst_state_name(from), session_inst_state_name(to), ev_name(ev),
+                      session_reason_of(i->why).name, i->me.epoch, NULL, to == INST_TAKEN || to == INST_RETRY);
+        session_dirty(c, ENTITY_DRAIN);
+    }
+    session_inst_wake(c);
+}
+
+void session_inst_row(struct session_core *c, const struct contract_instance *row, bool deleted, const char *rv)
+{
+    struct session_instance *i = &c->inst;
+    int order = 0;
+    if (strcmp(row->meta.name, i->name) != 0)
+        return; /* another provider's, or of another name */
+    i->in_cache = i->seen = !deleted;
+    if (deleted) {
+        if (i->have_watched && base_uuid_eq(&i->watched.meta.uid, &row->meta.uid))
+            i->have_watched = false;
+        if (i->have_row && (!base_uuid_eq(&i->row.meta.uid, &row->meta.uid) ||
+                            (base_rv_cmp(rv, i->row.meta.rv, &order) == BASE_OK && order < 0)))
+            return; /* of an object before this one */
+        session_inst_event(c, INST_EV_GONE, NULL);
+        return;
+    }
+    if (!i->have_watched || !base_uuid_eq(&i->watched.meta.uid, &row->meta.uid) ||
+        (base_rv_cmp(row->meta.rv, i->watched.meta.rv, &order) == BASE_OK && order > 0)) {
+        i->watched = *row;
+        i->have_watched = true;
+    }
+    /* A row is compared with what this identity holds only once it holds one: before that, decisions rest on reads. */
+    if (i->state == INST_HELD || i->state == INST_RELEASING || i->state == INST_TAKEN) {
+        if (apply(c, row))
+            session_inst_event(c, INST_EV_ROW, NULL);
+    }
+}
+
+void session_inst_check(const struct session_core *c)
+{
+    const struct session_instance *i = &c->inst;
+    assert(i->state < INST_STATE_N);
+    if (i->state == INST_HELD || i->state == INST_RELEASING) {
+        assert(i->have_row);
+        assert(i->me.epoch >= 1);
+        assert(!base_uuid_is_zero(&i->me.instance_uid));
+        assert(i->renewed > 0);
+        assert(i->serial > 0);
+    } else if (i->state != INST_RELEASED) {
+        assert(i->me.epoch == 0);   /* nothing may be written in the name of an instance that is not held */
+        assert(i->renewed == 0);
+        assert(i->renew == RENEW_IDLE);
+    }
+    if (i->state == INST_READING || i->state == INST_AUDITING || i->state == INST_WRITING)
+        assert(i->ask != 0);
+    if (i->renew != RENEW_IDLE)
+        assert(i->renew_ask != 0);
+}
