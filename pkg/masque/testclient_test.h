@@ -24,6 +24,8 @@ struct testtls *testtls_new(const char *cert_file, const char *key_file, const c
                             ngtcp2_crypto_conn_ref *ref);
 void *testtls_native_handle(struct testtls *t);
 void testtls_free(struct testtls *t);
+/* Whether the library lets a client use a certificate with a key that does not belong to it. */
+bool testtls_takes_mismatch(void);
 
 enum { TESTCLIENT_STREAMS = 10, TESTCLIENT_DATAGRAMS = 128, TESTCLIENT_BODY = 16384 };
 
