@@ -355,8 +355,8 @@ static bool write_datagram(struct testclient *c, uint8_t *buf, size_t size)
     int accepted = 0;
     ngtcp2_path_storage_zero(&ps);
     ngtcp2_vec v = {c->out[0], c->out_len[0]};
-    ngtcp2_ssize n = ngtcp2_conn_writev_datagram(c->quic, &ps.path, &pi, buf, size, &accepted, 0, 0, &v, 1,
-                                                 (ngtcp2_tstamp)c->now);
+    ngtcp2_ssize n = ngtcp2_conn_writev_datagram(c->quic, &ps.path, &pi, buf, size, &accepted, 0, 0, &v,
+                                                 c->out_len[0] ? 1 : 0, (ngtcp2_tstamp)c->now);
     if (n < 0) {
         fail(c, (int)n);
         return false;
