@@ -46,7 +46,8 @@ static struct fnd_attachment *get(struct fnd_core *c, const char *name)
     return unused;
 }
 
-static void log_attachment(struct fnd_core *c, const struct fnd_attachment *a, enum fnd_log log, enum fnd_reason reason)
+static void log_attachment(struct fnd_core *c, const struct fnd_attachment *a, enum fnd_log log,
+                           enum fnd_reason reason)
 {
     struct fnd_fx *fx = fnd_fx(c, FND_FX_LOG);
 
@@ -63,7 +64,8 @@ static void log_attachment(struct fnd_core *c, const struct fnd_attachment *a, e
 
 static void apply(struct fnd_core *c, struct fnd_attachment *a, const struct contract_attachment *o)
 {
-    bool same = base_uuid_eq(&a->obj.meta.uid, &o->meta.uid) && a->obj.spec.instance_epoch == o->spec.instance_epoch;
+    bool same =
+        base_uuid_eq(&a->obj.meta.uid, &o->meta.uid) && a->obj.spec.instance_epoch == o->spec.instance_epoch;
     bool was = same && a->obj.status.ready.status == CONTRACT_COND_TRUE;
 
     if (a->row.present && !base_uuid_eq(&a->obj.meta.uid, &o->meta.uid))
@@ -80,18 +82,19 @@ void fnd_attachment_row(struct fnd_core *c, const struct fnd_in *in)
     const struct contract_attachment *o = &in->object->u.attachment;
     struct fnd_attachment *a;
 
-    if (!fnd_attachment_node_is(o->spec.instance.name, c->cfg.node))
-        return;
-    a = get(c, o->meta.name);
-    if (!a)
-        return;
     if (in->left) {
-        if (fnd_row_left(&a->row, FND_ATTACHMENTS, o->meta.rv)) {
+        a = fnd_attachment_find(c, o->meta.name);
+        if (a && fnd_row_left(&a->row, FND_ATTACHMENTS, o->meta.rv)) {
             a->row.present = a->row.left = a->row.read = false;
             fnd_touch_all(c);
         }
         return;
     }
+    if (!fnd_attachment_node_is(o->spec.instance.name, c->cfg.node))
+        return;
+    a = get(c, o->meta.name);
+    if (!a)
+        return;
     a->row.in |= FND_BIT(FND_ATTACHMENTS);
     a->row.unlisted &= (uint8_t)~FND_BIT(FND_ATTACHMENTS);
     if (fnd_row_news(&a->row, o->meta.rv) == FND_NEWS_CONTENT)
@@ -124,7 +127,8 @@ bool fnd_attachment_answer(struct fnd_core *c, const struct fnd_in *in)
     return false;
 }
 
-/* The instance that this attachment is for, when it is accepted in just the epoch that the attachment names. */
+/* The instance that this attachment is for, when it is accepted in just the epoch that the attachment names.
+ */
 static bool instance_agrees(struct fnd_core *c, const struct contract_attachment *o)
 {
     const struct fnd_instance *i = fnd_instance_find(c, o->spec.instance.name);
@@ -136,8 +140,8 @@ static bool instance_agrees(struct fnd_core *c, const struct contract_attachment
            strcmp(name, o->meta.name) == 0;
 }
 
-/* The record of the accepted epoch. An accept that this process did not ask for may be of an earlier life: then the
- * device has existed already, and an accepted epoch never gets a second one. */
+/* The record of the accepted epoch. An accept that this process did not ask for may be of an earlier life:
+ * then the device has existed already, and an accepted epoch never gets a second one. */
 static struct fnd_record *record(struct fnd_core *c, struct fnd_attachment *a)
 {
     struct fnd_record *r = fnd_record_get(c, &a->obj.meta.uid, CONTRACT_ATTACHMENT);
@@ -151,7 +155,8 @@ static struct fnd_record *record(struct fnd_core *c, struct fnd_attachment *a)
     return r;
 }
 
-static void ready(struct fnd_core *c, struct fnd_attachment *a, bool yes, enum fnd_reason why, const char *message)
+static void ready(struct fnd_core *c, struct fnd_attachment *a, bool yes, enum fnd_reason why,
+                  const char *message)
 {
     struct contract_attachment n = a->obj;
     struct contract_object *o;
@@ -184,7 +189,8 @@ static void accept(struct fnd_core *c, struct fnd_attachment *a)
     fnd_device_name(s->device, &a->obj.meta.uid, a->obj.spec.instance_epoch);
     s->mtu = c->cfg.mtu;
     fnd_cond_set(c, &s->accepted, true, "Accepted", "", a->obj.meta.generation, &change);
-    fnd_cond_set(c, &s->ready, false, fnd_reason_text(FND_R_MAKING_DEVICE), "", a->obj.meta.generation, &change);
+    fnd_cond_set(c, &s->ready, false, fnd_reason_text(FND_R_MAKING_DEVICE), "", a->obj.meta.generation,
+                 &change);
     a->tried_uid = a->obj.meta.uid;
     a->tried_epoch = a->obj.spec.instance_epoch;
 }
@@ -225,7 +231,8 @@ static void eval(struct fnd_core *c, struct fnd_attachment *a)
         }
         ready(c, a, true, FND_R_READY, "");
     } else if (r->made) {
-        ready(c, a, false, FND_R_DEVICE_LOST, "the device of this epoch is gone; start the agent again to get another");
+        ready(c, a, false, FND_R_DEVICE_LOST,
+              "the device of this epoch is gone; start the agent again to get another");
     } else {
         fnd_device_make(c, a, name);
     }

@@ -57,8 +57,10 @@ static bool key_is(const struct contract_claim *a, const struct contract_claim *
            base_uuid_eq(&a->spec.lease_uuid, &b->spec.lease_uuid);
 }
 
-/* Who may say what was said tells whose news it is: accept and closure are logged when their landing is seen. */
-static void log_news(struct fnd_core *c, const struct fnd_claim *cl, const struct contract_claim *was, bool same_uid)
+/* Who may say what was said tells whose news it is: accept and closure are logged when their landing is seen.
+ */
+static void log_news(struct fnd_core *c, const struct fnd_claim *cl, const struct contract_claim *was,
+                     bool same_uid)
 {
     const struct contract_claim_status *n = &cl->obj.status, *o = &was->status;
 
@@ -77,8 +79,9 @@ static void apply(struct fnd_core *c, struct fnd_claim *cl, const struct contrac
     bool same_uid = known && base_uuid_eq(&was.meta.uid, &o->meta.uid);
     bool same = known && key_is(&was, o);
 
-    if (same_uid && (o->spec.epoch < was.spec.epoch ||
-                     (o->spec.epoch == was.spec.epoch && !base_uuid_eq(&o->spec.lease_uuid, &was.spec.lease_uuid)))) {
+    if (same_uid &&
+        (o->spec.epoch < was.spec.epoch ||
+         (o->spec.epoch == was.spec.epoch && !base_uuid_eq(&o->spec.lease_uuid, &was.spec.lease_uuid)))) {
         cl->regressed = true;
         fnd_gate_log(c, cl, FND_LOG_REGRESSED, o->spec.epoch, FND_R_REGRESSED);
     }
@@ -207,12 +210,14 @@ void fnd_claim_scanned(struct fnd_core *c, const struct contract_claim *o)
     fnd_claim_touch(c, (unsigned)(cl - c->claims));
 }
 
-/* A row that no selector shows, that is not wanted for its finalizers, and of which nothing is open or under way. */
+/* A row that no selector shows, that is not wanted for its finalizers, and of which nothing is open or under
+ * way. */
 static bool forgettable(const struct fnd_core *c, const struct fnd_claim *cl)
 {
     const struct fnd_row *r = &cl->row;
 
-    if (r->in || r->ask != FND_ASK_NONE || r->read || r->left || cl->kern.active || cl->kern.op != FND_OP_NONE)
+    if (r->in || r->ask != FND_ASK_NONE || r->read || r->left || cl->kern.active ||
+        cl->kern.op != FND_OP_NONE)
         return false;
     if (!r->present)
         return true;
@@ -239,7 +244,8 @@ void fnd_claim_eval(struct fnd_core *c, unsigned i)
     if (cl->row.ask == FND_ASK_NONE && c->now < cl->row.retry_at) {
         fnd_wake(&wake, cl->row.retry_at);
     } else if (cl->row.ask == FND_ASK_NONE) {
-        /* An answer that was overtaken proved nothing: the first opening must not wait for the next interval. */
+        /* An answer that was overtaken proved nothing: the first opening must not wait for the next interval.
+         */
         if (v.may == FND_MAY_YES && !cl->kern.active && !cl->row.proof)
             cl->row.read = true;
         if (cl->row.read)

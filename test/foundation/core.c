@@ -3,7 +3,8 @@
 
 #include "base/mem.h"
 
-/* ---- effects ---------------------------------------------------------------------------------------------------- */
+/* ---- effects
+ * ---------------------------------------------------------------------------------------------------- */
 struct fnd_fx *fnd_fx(struct fnd_core *c, enum fnd_fx_kind kind)
 {
     struct fnd_fx *fx;
@@ -52,8 +53,8 @@ void fnd_touch_all(struct fnd_core *c)
             c->claim_dirty[i] = 1;
 }
 
-void fnd_cond_set(struct fnd_core *c, struct contract_cond *cond, bool value, const char *reason, const char *message,
-                  int64_t generation, bool *changed)
+void fnd_cond_set(struct fnd_core *c, struct contract_cond *cond, bool value, const char *reason,
+                  const char *message, int64_t generation, bool *changed)
 {
     enum contract_cond_status want = value ? CONTRACT_COND_TRUE : CONTRACT_COND_FALSE;
 
@@ -68,7 +69,8 @@ void fnd_cond_set(struct fnd_core *c, struct contract_cond *cond, bool value, co
     *changed = true;
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------- */
+/* ---- records
+ * ----------------------------------------------------------------------------------------------------- */
 static uint32_t uid_key(const struct base_uuid *u)
 {
     uint32_t k;
@@ -139,7 +141,8 @@ void fnd_record_drop(struct fnd_core *c, const struct base_uuid *uid)
     memset(r, 0, sizeof *r);
 }
 
-/* After a whole scan: claims that exist nowhere, and of which nothing is under way here, need no record any more. */
+/* After a whole scan: claims that exist nowhere, and of which nothing is under way here, need no record any
+ * more. */
 static void scan_end(struct fnd_core *c, bool ok)
 {
     c->scan_running = false;
@@ -166,7 +169,8 @@ static void scan_end(struct fnd_core *c, bool ok)
     }
 }
 
-/* ---- proofs ------------------------------------------------------------------------------------------------------- */
+/* ---- proofs
+ * ------------------------------------------------------------------------------------------------------- */
 static void proofs(struct fnd_core *c)
 {
     static const enum fnd_coll which[] = {FND_HELD, FND_SERVICES};
@@ -212,7 +216,8 @@ static void proved(struct fnd_core *c, const struct fnd_in *in, bool yes)
     s->running = false;
     if (!yes) {
         s->not_before = base_time_add(c->now, BASE_SEC);
-        s->next_at = base_time_min(base_time_max(s->next_at, s->not_before), base_time_add(c->now, 2 * BASE_SEC));
+        s->next_at =
+            base_time_min(base_time_max(s->next_at, s->not_before), base_time_add(c->now, 2 * BASE_SEC));
         return;
     }
     if (in->coll == FND_HELD)
@@ -221,7 +226,8 @@ static void proved(struct fnd_core *c, const struct fnd_in *in, bool yes)
         fnd_service_proved(c, in->t0);
 }
 
-/* ---- the step ------------------------------------------------------------------------------------------------------ */
+/* ---- the step
+ * ------------------------------------------------------------------------------------------------------ */
 static void row_event(struct fnd_core *c, const struct fnd_in *in)
 {
     switch (in->coll) {
@@ -377,8 +383,8 @@ void fnd_core_step(struct fnd_core *c, const struct fnd_in *in, struct fnd_out *
     c->wall = in->wall;
     event(c, in);
 
-    /* Claims first: gates are shut before devices go, and devices go before an instance is accepted. Twice, because
-     * what the second part learns (an instance, a device) may concern a claim. */
+    /* Claims first: gates are shut before devices go, and devices go before an instance is accepted. Twice,
+     * because what the second part learns (an instance, a device) may concern a claim. */
     for (int pass = 0; pass < 2; pass++) {
         for (unsigned i = 0; i < c->cfg.max_claims; i++) {
             if (!c->claim_dirty[i] && c->now < c->claim_wake[i])
@@ -415,7 +421,9 @@ void fnd_core_step(struct fnd_core *c, const struct fnd_in *in, struct fnd_out *
     c->out = NULL;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- life
+ * ----------------------------------------------------------------------------------------------------------
+ */
 static int config_check(const struct fnd_config *cfg, struct base_err *err)
 {
     if (!base_is_subdomain(base_str_of(cfg->node), CONTRACT_NODE_SIZE - 1))
@@ -427,7 +435,8 @@ static int config_check(const struct fnd_config *cfg, struct base_err *err)
     if (cfg->mtu < 1280 || cfg->mtu > 9000)
         return base_err_set(err, BASE_EINVAL, "mtu: %d is outside 1280 to 9000", cfg->mtu);
     if (!cfg->max_claims || !cfg->max_instances || !cfg->max_attachments || !cfg->max_services)
-        return base_err_set(err, BASE_EINVAL, "limits: each of claims, instances, attachments, services must be above 0");
+        return base_err_set(err, BASE_EINVAL,
+                            "limits: each of claims, instances, attachments, services must be above 0");
     return contract_timing_check(&cfg->timing, err);
 }
 
@@ -512,7 +521,8 @@ const char *fnd_core_check(const struct fnd_core *c, base_time now)
         if (k->op == FND_OP_NONE && k->active && k->epoch <= 0)
             return "a gate is open for no epoch";
         for (unsigned j = 0; j < c->n_records && k->active && k->op == FND_OP_NONE && k->deadline > now; j++)
-            if (c->record_key[j] && base_uuid_eq(&c->records[j].uid, &k->uid) && c->records[j].tomb >= k->epoch)
+            if (c->record_key[j] && base_uuid_eq(&c->records[j].uid, &k->uid) &&
+                c->records[j].tomb >= k->epoch)
                 return "a gate is open at or below a tombstone";
         for (unsigned j = i + 1; j < c->cfg.max_claims; j++)
             if (c->claims[j].row.used && strcmp(c->claims[j].row.name, cl->row.name) == 0)

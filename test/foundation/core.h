@@ -2,16 +2,17 @@
  *
  * core.h - what the foundation decides (contract section 8), without doing any of it.
  *
- * Pure: no clock, no I/O, no logging, no memory after fnd_core_new; the same inputs give the same outputs. Time comes
- * in with each event (CLOCK_BOOTTIME, ns), wall time only for status fields and for `validUntil`. The core is level
- * triggered: an event changes what is known of a row, then every row that may be concerned is looked at again and the
- * effects say what to do next. At most one request per object is under way; gates are shut without waiting for it.
+ * Pure: no clock, no I/O, no logging, no memory after fnd_core_new; the same inputs give the same outputs.
+ * Time comes in with each event (CLOCK_BOOTTIME, ns), wall time only for status fields and for `validUntil`.
+ * The core is level triggered: an event changes what is known of a row, then every row that may be concerned
+ * is looked at again and the effects say what to do next. At most one request per object is under way; gates
+ * are shut without waiting for it.
  *
  * The driver's duties:
- * - executes the effects of a step in order; those with the same `op` are one group: the first that fails ends the
- *   group, and the group's result comes back as one FND_EV_DONE;
- * - answers every FND_FX_GET, _STATUS and _FINALIZERS with one FND_EV_ANSWER, every _PROVE with _PROVED or _NOT_PROVED,
- *   every _SCAN with _SCANNED for each claim and then one _SCAN_END;
+ * - executes the effects of a step in order; those with the same `op` are one group: the first that fails
+ * ends the group, and the group's result comes back as one FND_EV_DONE;
+ * - answers every FND_FX_GET, _STATUS and _FINALIZERS with one FND_EV_ANSWER, every _PROVE with _PROVED or
+ * _NOT_PROVED, every _SCAN with _SCANNED for each claim and then one _SCAN_END;
  * - steps again with FND_EV_MORE while out->more is set, and with FND_EV_TICK at out->wake_at;
  * - before anything else, feeds what the kernel still holds: FND_EV_RECORD, _GATE, _DEVICE.
  */
@@ -45,8 +46,9 @@ enum fnd_coll {
 };
 #define FND_COLL_N 5
 
-/* What the pinned map keeps per UID. Claims: accept record and tombstone. Instances: accept record. Attachments: accept
- * record and whether the device of that epoch was made. Services: when `valid_until` ends on CLOCK_BOOTTIME. */
+/* What the pinned map keeps per UID. Claims: accept record and tombstone. Instances: accept record.
+ * Attachments: accept record and whether the device of that epoch was made. Services: when `valid_until` ends
+ * on CLOCK_BOOTTIME. */
 struct fnd_record {
     struct base_uuid uid;
     int32_t kind;           /* enum contract_kind; 0 = free */
@@ -109,10 +111,11 @@ enum fnd_fx_kind {
     FND_FX_GATE,       /* op, gate: deadline 0 shuts the prefix on every device */
     FND_FX_RECORD,     /* op (0: no report wanted), record */
     FND_FX_FORGET,     /* record.uid */
-    FND_FX_PUBLISH,    /* op, gate.prefix, gate.device, gate.epoch (MED 2^32-1-epoch), until: watchdog's limit; repeated
-                          for the same epoch it only moves `until` */
-    FND_FX_WITHDRAW,   /* op, gate.prefix */
-    FND_FX_DEVICE_MAKE,   /* op, gate.device, mtu; the driver may take an existing, matching device for a success */
+    FND_FX_PUBLISH,  /* op, gate.prefix, gate.device, gate.epoch (MED 2^32-1-epoch), until: watchdog's limit;
+                        repeated  for the same epoch it only moves `until` */
+    FND_FX_WITHDRAW, /* op, gate.prefix */
+    FND_FX_DEVICE_MAKE,   /* op, gate.device, mtu; the driver may take an existing, matching device for a
+                             success */
     FND_FX_DEVICE_DELETE, /* op, gate.device; a missing one is a success */
     FND_FX_LOG,           /* log, gate.*, text fields: one transition */
 };
@@ -155,7 +158,7 @@ struct fnd_fx {
     unsigned object;    /* index into out->objects: STATUS, FINALIZERS */
 };
 
-#define FND_FX_MAX  96
+#define FND_FX_MAX 96
 #define FND_OBJ_MAX 24
 struct fnd_out {
     unsigned n_fx, n_objects;
@@ -165,7 +168,8 @@ struct fnd_out {
     struct contract_object objects[FND_OBJ_MAX];
 };
 
-/* One event in, effects out. *out is overwritten. Never fails: what does not fit a table is logged and refused. */
+/* One event in, effects out. *out is overwritten. Never fails: what does not fit a table is logged and
+ * refused. */
 void fnd_core_step(struct fnd_core *c, const struct fnd_in *in, struct fnd_out *out);
 
 /* Invariants, for tests and simulators: NULL, or what is wrong. */
@@ -175,6 +179,7 @@ const char *fnd_core_check(const struct fnd_core *c, base_time now);
 base_time fnd_core_gate(const struct fnd_core *c, const struct base_prefix *prefix, int64_t *ret_epoch);
 
 /* "hf" + 8 hex digits of SHA-256 over the attachment's UID and the instance epoch. */
-void fnd_device_name(char dst[CONTRACT_DEVICE_SIZE], const struct base_uuid *attachment_uid, int64_t instance_epoch);
+void fnd_device_name(char dst[CONTRACT_DEVICE_SIZE], const struct base_uuid *attachment_uid,
+                     int64_t instance_epoch);
 
 #endif

@@ -11,25 +11,27 @@
 enum fnd_ask { FND_ASK_NONE = 0, FND_ASK_GET, FND_ASK_STATUS, FND_ASK_FINALIZERS };
 enum fnd_op { FND_OP_NONE = 0, FND_OP_OPEN, FND_OP_MOVE, FND_OP_SHUT, FND_OP_CLOSE };
 
-/* Common to the rows of every kind: what is known of one object, and the one request that may be under way for it. */
+/* Common to the rows of every kind: what is known of one object, and the one request that may be under way
+ * for it. */
 struct fnd_row {
     bool used;
-    bool present; /* it exists, and the content below is the newest known */
-    bool left;    /* left its collection and was not read since: trust nothing */
-    bool read;    /* read before the next write: unknown outcome, conflict, or left */
+    bool present;     /* it exists, and the content below is the newest known */
+    bool left;        /* left its collection and was not read since: trust nothing */
+    bool read;        /* read before the next write: unknown outcome, conflict, or left */
     uint8_t in;       /* bit per collection that shows it */
     uint8_t unlisted; /* bit per collection whose running relist has not named it yet */
     char name[CONTRACT_NAME_SIZE];
     char rv[CONTRACT_RV_SIZE];         /* newest version seen, of content or of a deletion */
     char content_rv[CONTRACT_RV_SIZE]; /* version of the content */
-    uint32_t applied;  /* counts changes of content, to tell a 404 that is older than an event */
-    base_time seen_at; /* when the content was applied */
-    base_time proof;   /* newest t0 of a proof of this row as it stands (same uid, epoch, leaseUUID); 0 = none */
+    uint32_t applied; /* counts changes of content, to tell a 404 that is older than an event */
+    uint64_t seen_id; /* newest request id when the content was applied: later ids are of requests that began
+                         after */
+    base_time
+        proof; /* newest t0 of a proof of this row as it stands (same uid, epoch, leaseUUID); 0 = none */
     enum fnd_ask ask;
     uint64_t ask_id;
     uint32_t ask_applied;
-    base_time ask_sent_floor; /* now when it was asked */
-    base_time fresh_at;       /* when the last successful read (found or 404) was asked; 0 = never */
+    uint64_t fresh_id; /* id of the last successful read (found or 404); 0 = none */
     base_time retry_at;
     unsigned failures;
 };
@@ -83,17 +85,18 @@ enum fnd_reason {
 };
 const char *fnd_reason_text(enum fnd_reason r);
 
-/* The kernel side of one prefix. `active` as long as a gate may be open or a route published, as far as is known. */
+/* The kernel side of one prefix. `active` as long as a gate may be open or a route published, as far as is
+ * known. */
 struct fnd_kern {
     bool active;
-    bool open;             /* the open group has been reported done */
-    base_time deadline;    /* last value given to the kernel */
-    struct base_uuid uid;  /* of the claim that it was opened for */
+    bool open;            /* the open group has been reported done */
+    base_time deadline;   /* last value given to the kernel */
+    struct base_uuid uid; /* of the claim that it was opened for */
     int64_t epoch;
     char device[CONTRACT_DEVICE_SIZE];
     enum fnd_op op;
     uint64_t op_id;
-    int64_t op_tomb;       /* FND_OP_CLOSE: tombstone of this epoch ... */
+    int64_t op_tomb;         /* FND_OP_CLOSE: tombstone of this epoch ... */
     struct base_uuid op_uid; /* ... and uid */
     base_time retry_at;
     base_time shut_at; /* when it was last shut; a proof must be newer than this to open it again */
@@ -189,7 +192,8 @@ struct fnd_core {
     bool full_logged;
 };
 
-/* ---- core.c: effects, records, waking ------------------------------------------------------------------------- */
+/* ---- core.c: effects, records, waking
+ * ------------------------------------------------------------------------- */
 struct fnd_fx *fnd_fx(struct fnd_core *c, enum fnd_fx_kind kind);
 uint64_t fnd_id(struct fnd_core *c);
 void fnd_claim_touch(struct fnd_core *c, unsigned i);
@@ -202,27 +206,32 @@ struct fnd_record *fnd_record_find(struct fnd_core *c, const struct base_uuid *u
 struct fnd_record *fnd_record_get(struct fnd_core *c, const struct base_uuid *uid, enum contract_kind kind);
 void fnd_record_emit(struct fnd_core *c, const struct fnd_record *r, uint64_t op);
 void fnd_record_drop(struct fnd_core *c, const struct base_uuid *uid);
-void fnd_cond_set(struct fnd_core *c, struct contract_cond *cond, bool value, const char *reason, const char *message,
-                  int64_t generation, bool *changed);
+void fnd_cond_set(struct fnd_core *c, struct contract_cond *cond, bool value, const char *reason,
+                  const char *message, int64_t generation, bool *changed);
 
-/* ---- row.c: what is newer, and requests ------------------------------------------------------------------------ */
+/* ---- row.c: what is newer, and requests
+ * ------------------------------------------------------------------------ */
 enum fnd_news { FND_NEWS_OLD, FND_NEWS_SAME, FND_NEWS_CONTENT };
 /* What an object of version `rv` is to the row: FND_NEWS_CONTENT = apply it; SAME = it is what we have. */
 enum fnd_news fnd_row_news(const struct fnd_row *r, const char *rv);
 /* After the content was copied: `key_same` says that uid, epoch and leaseUUID are those of before. */
 void fnd_row_applied(struct fnd_core *c, struct fnd_row *r, const char *rv, bool key_same);
-/* It left a collection at version `rv` ("" = unknown). Returns true when the content may be out of date now. */
+/* It left a collection at version `rv` ("" = unknown). Returns true when the content may be out of date now.
+ */
 bool fnd_row_left(struct fnd_row *r, enum fnd_coll coll, const char *rv);
 void fnd_row_get(struct fnd_core *c, struct fnd_row *r, enum contract_kind kind);
-/* The object to be written, a copy of the row's, to be changed by the caller; NULL when the step has no room. */
-struct contract_object *fnd_row_put(struct fnd_core *c, struct fnd_row *r, enum fnd_ask ask, enum contract_kind kind,
-                                    const void *obj, size_t size);
-/* An answer to the row's request, apart from its object. Returns true when the object in it is to be applied. */
+/* The object to be written, a copy of the row's, to be changed by the caller; NULL when the step has no room.
+ */
+struct contract_object *fnd_row_put(struct fnd_core *c, struct fnd_row *r, enum fnd_ask ask,
+                                    enum contract_kind kind, const void *obj, size_t size);
+/* An answer to the row's request, apart from its object. Returns true when the object in it is to be applied.
+ */
 bool fnd_row_answer(struct fnd_core *c, struct fnd_row *r, const struct fnd_in *in);
 bool fnd_row_matches(const struct fnd_row *r, const struct fnd_in *in);
 void fnd_row_proof(struct fnd_row *r, base_time t0);
 
-/* ---- claim.c ---------------------------------------------------------------------------------------------------- */
+/* ---- claim.c
+ * ---------------------------------------------------------------------------------------------------- */
 struct fnd_claim *fnd_claim_find(struct fnd_core *c, const char *name);
 struct fnd_claim *fnd_claim_get(struct fnd_core *c, const char *name);
 void fnd_claim_row(struct fnd_core *c, const struct fnd_in *in);
@@ -235,7 +244,8 @@ bool fnd_is_me(const struct fnd_core *c, const struct contract_holder *h);
 bool fnd_waited(const struct fnd_core *c, const struct fnd_claim *cl);
 base_time fnd_wait_until(const struct fnd_core *c, const struct fnd_claim *cl);
 
-/* ---- verdict.c: what an object allows ---------------------------------------------------------------------------- */
+/* ---- verdict.c: what an object allows
+ * ---------------------------------------------------------------------------- */
 enum fnd_may { FND_MAY_UNKNOWN = 0, FND_MAY_NO, FND_MAY_YES };
 struct fnd_verdict {
     enum fnd_may may;
@@ -248,19 +258,24 @@ struct fnd_verdict {
 };
 struct fnd_verdict fnd_verdict(struct fnd_core *c, struct fnd_claim *cl);
 
-/* ---- gate.c: the kernel side of a claim --------------------------------------------------------------------------- */
+/* ---- gate.c: the kernel side of a claim
+ * --------------------------------------------------------------------------- */
 /* The epoch that has to be closed here (0 = none). */
 int64_t fnd_gate_due(const struct fnd_core *c, const struct fnd_claim *cl, const struct fnd_verdict *v);
 void fnd_gate_drive(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v, base_time *wake);
 bool fnd_gate_done(struct fnd_core *c, uint64_t op, bool ok);
 bool fnd_gate_closed_here(const struct fnd_claim *cl, int64_t epoch);
-void fnd_gate_log(struct fnd_core *c, const struct fnd_claim *cl, enum fnd_log log, int64_t epoch, enum fnd_reason reason);
+void fnd_gate_log(struct fnd_core *c, const struct fnd_claim *cl, enum fnd_log log, int64_t epoch,
+                  enum fnd_reason reason);
 
-/* ---- status.c, finalizer.c: what is written on a claim. True = a request was made. ---------------------------------- */
+/* ---- status.c, finalizer.c: what is written on a claim. True = a request was made.
+ * ---------------------------------- */
 bool fnd_status_drive(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v, base_time *wake);
-bool fnd_finalizer_drive(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v, base_time *wake);
+bool fnd_finalizer_drive(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v,
+                         base_time *wake);
 
-/* ---- instance.c, attachment.c, service.c --------------------------------------------------------------------------- */
+/* ---- instance.c, attachment.c, service.c
+ * --------------------------------------------------------------------------- */
 struct fnd_instance *fnd_instance_find(const struct fnd_core *c, const char *name);
 struct fnd_instance *fnd_instance_get(struct fnd_core *c, const char *name);
 void fnd_instance_row(struct fnd_core *c, const struct fnd_in *in);
@@ -268,9 +283,10 @@ bool fnd_instance_answer(struct fnd_core *c, const struct fnd_in *in);
 void fnd_instance_eval(struct fnd_core *c);
 /* Accepted by us in this epoch: the object says so and so does the record. */
 bool fnd_instance_live(struct fnd_core *c, const struct fnd_instance *in);
-/* Does holder `h` belong to an instance epoch that is over for good, as a fresh read shows? Asks for the read when it
- * has to (then *ret_gone says that nothing of that instance is known). */
-bool fnd_instance_over(struct fnd_core *c, const struct contract_holder *h, base_time claim_seen, bool *ret_gone);
+/* Does holder `h` belong to an instance epoch that is over for good, as a fresh read shows? Asks for the read
+ * when it has to (then *ret_gone says that nothing of that instance is known). */
+bool fnd_instance_over(struct fnd_core *c, const struct contract_holder *h, uint64_t claim_seen,
+                       bool *ret_gone);
 
 struct fnd_attachment *fnd_attachment_find(const struct fnd_core *c, const char *name);
 void fnd_attachment_row(struct fnd_core *c, const struct fnd_in *in);

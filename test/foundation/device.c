@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core_int.h"
 
-void fnd_device_name(char dst[CONTRACT_DEVICE_SIZE], const struct base_uuid *attachment_uid, int64_t instance_epoch)
+void fnd_device_name(char dst[CONTRACT_DEVICE_SIZE], const struct base_uuid *attachment_uid,
+                     int64_t instance_epoch)
 {
     uint8_t sum[BASE_SHA256_SIZE], e[8];
     char hex[9];
@@ -62,7 +63,8 @@ void fnd_device_found(struct fnd_core *c, const char *name, bool present)
     fnd_touch_all(c);
 }
 
-/* A device is wanted by the attachment that was accepted for it, while the instance's row still is of that epoch. */
+/* A device is wanted by the attachment that was accepted for it, while the instance's row still is of that
+ * epoch. */
 bool fnd_device_wanted(struct fnd_core *c, const char *name)
 {
     for (unsigned i = 0; i < c->cfg.max_attachments; i++) {
@@ -89,7 +91,8 @@ static bool gates_on(const struct fnd_core *c, const char *name)
     for (unsigned i = 0; i < c->cfg.max_claims; i++) {
         const struct fnd_claim *cl = &c->claims[i];
 
-        if (cl->row.used && (cl->kern.active || cl->kern.op != FND_OP_NONE) && strcmp(cl->kern.device, name) == 0)
+        if (cl->row.used && (cl->kern.active || cl->kern.op != FND_OP_NONE) &&
+            strcmp(cl->kern.device, name) == 0)
             return true;
     }
     return false;
@@ -155,7 +158,8 @@ bool fnd_device_done(struct fnd_core *c, uint64_t op, bool ok)
     return false;
 }
 
-/* Deletes what nobody wants: devices of older epochs, of attachments that are gone, and strangers called hf*. */
+/* Deletes what nobody wants: devices of older epochs, of attachments that are gone, and strangers called hf*.
+ */
 void fnd_device_eval(struct fnd_core *c)
 {
     if (!c->coll[FND_INSTANCES].listed || !c->coll[FND_ATTACHMENTS].listed || !c->coll[FND_HELD].listed)

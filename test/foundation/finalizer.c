@@ -21,7 +21,8 @@ static void take(struct contract_meta *m, unsigned i)
     m->n_finalizers--;
 }
 
-static bool put(struct fnd_core *c, struct fnd_claim *cl, const struct contract_claim *n, enum fnd_reason what)
+static bool put(struct fnd_core *c, struct fnd_claim *cl, const struct contract_claim *n,
+                enum fnd_reason what)
 {
     if (!fnd_row_put(c, &cl->row, FND_ASK_FINALIZERS, CONTRACT_CLAIM, n, sizeof *n))
         return false;
@@ -29,8 +30,8 @@ static bool put(struct fnd_core *c, struct fnd_claim *cl, const struct contract_
     return true;
 }
 
-/* Own: put on before the gate opens, while the row names this node and boot; taken off when every epoch up to the row's
- * is closed here, once it names another or is being deleted. */
+/* Own: put on before the gate opens, while the row names this node and boot; taken off when every epoch up to
+ * the row's is closed here, once it names another or is being deleted. */
 static bool own(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v)
 {
     const struct contract_claim *o = &cl->obj;
@@ -55,8 +56,9 @@ static bool own(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdi
     return put(c, cl, &n, FND_R_REMOVED);
 }
 
-/* Those of nodes that do not answer: W after a fresh read of the deletion anybody may take them off. The deletion is a
- * change of the row, so by then every gate has been without a proof for longer than any lease. */
+/* Those of nodes that do not answer: W after a fresh read of the deletion anybody may take them off. The
+ * deletion is a change of the row, so by then every gate has been without a proof for longer than any lease.
+ */
 static bool foreign(struct fnd_core *c, struct fnd_claim *cl, base_time *wake)
 {
     struct contract_claim n = cl->obj;
@@ -85,7 +87,8 @@ static bool foreign(struct fnd_core *c, struct fnd_claim *cl, base_time *wake)
     return put(c, cl, &n, FND_R_REMOVED);
 }
 
-bool fnd_finalizer_drive(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v, base_time *wake)
+bool fnd_finalizer_drive(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v,
+                         base_time *wake)
 {
     return own(c, cl, v) || foreign(c, cl, wake);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gate: on ingress and egress of a TUN a packet passes when the /96 of its source (ingress: from the provider) or
- * destination (egress: to the provider) has a deadline in the future. Everything else is dropped. The deadline is
- * absolute: no timer has to fire and no process has to run for the gate to close.
+ * The gate: on ingress and egress of a TUN a packet passes when the /96 of its source (ingress: from the
+ * provider) or destination (egress: to the provider) has a deadline in the future. Everything else is
+ * dropped. The deadline is absolute: no timer has to fire and no process has to run for the gate to close.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -11,9 +11,9 @@
 
 #include "gate_abi.h"
 
-#define ETH_P_IPV6   0x86dd
-#define SOURCE       8
-#define DESTINATION  24
+#define ETH_P_IPV6 0x86dd
+#define SOURCE 8
+#define DESTINATION 24
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -22,7 +22,8 @@ struct {
     __type(value, struct gate_value);
 } gate SEC(".maps");
 
-/* Not read here: the foundation keeps it in the kernel, so that it outlives the process and ends with the boot. */
+/* Not read here: the foundation keeps it in the kernel, so that it outlives the process and ends with the
+ * boot. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, GATE_MAX);
@@ -63,4 +64,4 @@ int gate_egress(struct __sk_buff *skb)
     return open_for(skb, DESTINATION) ? TC_ACT_OK : TC_ACT_SHOT;
 }
 
-char license[] SEC("license") = "GPL";
+char gate_license[] SEC("license") = "GPL";

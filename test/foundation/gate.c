@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core_int.h"
 
-void fnd_gate_log(struct fnd_core *c, const struct fnd_claim *cl, enum fnd_log log, int64_t epoch, enum fnd_reason reason)
+void fnd_gate_log(struct fnd_core *c, const struct fnd_claim *cl, enum fnd_log log, int64_t epoch,
+                  enum fnd_reason reason)
 {
     struct fnd_fx *fx = fnd_fx(c, FND_FX_LOG);
 
@@ -47,8 +48,8 @@ bool fnd_gate_closed_here(const struct fnd_claim *cl, int64_t epoch)
     return cl->closed_here >= epoch && base_uuid_eq(&cl->closed_uid, &cl->obj.meta.uid);
 }
 
-/* (a): the row's own epoch, over for good. (b): the epoch before, held here. And, for the finalizer, every epoch that
- * could have been ours once the row names another. */
+/* (a): the row's own epoch, over for good. (b): the epoch before, held here. And, for the finalizer, every
+ * epoch that could have been ours once the row names another. */
 int64_t fnd_gate_due(const struct fnd_core *c, const struct fnd_claim *cl, const struct fnd_verdict *v)
 {
     const struct contract_claim *o = &cl->obj;
@@ -63,7 +64,8 @@ int64_t fnd_gate_due(const struct fnd_core *c, const struct fnd_claim *cl, const
     } else if (ours) {
         due = o->meta.deleting ? o->spec.epoch : o->spec.epoch - 1;
     }
-    if (due == 0 && o->spec.previous.epoch > o->status.closed_epoch && strcmp(o->spec.previous.node, c->cfg.node) == 0 &&
+    if (due == 0 && o->spec.previous.epoch > o->status.closed_epoch &&
+        strcmp(o->spec.previous.node, c->cfg.node) == 0 &&
         base_uuid_eq(&o->spec.previous.boot_id, &c->cfg.boot_id))
         due = o->spec.previous.epoch;
     return due;
@@ -142,11 +144,14 @@ static void move_group(struct fnd_core *c, struct fnd_claim *cl, base_time deadl
 
 static bool same_epoch(const struct fnd_claim *cl)
 {
-    return cl->row.present && base_uuid_eq(&cl->kern.uid, &cl->obj.meta.uid) && cl->kern.epoch == cl->obj.spec.epoch;
+    return cl->row.present && base_uuid_eq(&cl->kern.uid, &cl->obj.meta.uid) &&
+           cl->kern.epoch == cl->obj.spec.epoch;
 }
 
-/* True when the gate as it is has to go; *ret_tomb is the epoch that ends for good with it (0 = it may come back). */
-static bool must_shut(const struct fnd_core *c, const struct fnd_claim *cl, const struct fnd_verdict *v, int64_t *ret_tomb)
+/* True when the gate as it is has to go; *ret_tomb is the epoch that ends for good with it (0 = it may come
+ * back). */
+static bool must_shut(const struct fnd_core *c, const struct fnd_claim *cl, const struct fnd_verdict *v,
+                      int64_t *ret_tomb)
 {
     *ret_tomb = 0;
     if (!cl->kern.active || v->may == FND_MAY_UNKNOWN)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gate_abi.h - what the eBPF program, the foundation and its watchdog agree on. Also compiled for the bpf target.
+ * gate_abi.h - what the eBPF program, the foundation and its watchdog agree on. Also compiled for the bpf
+ * target.
  */
 #ifndef FOUNDATION_GATE_ABI_H
 #define FOUNDATION_GATE_ABI_H
@@ -12,7 +13,7 @@
 /* Interface group of devices that have the program attached; nft lets packets go to no other hf* device. */
 #define GATE_GROUP 18502
 
-#define GATE_MAX   8192
+#define GATE_MAX 8192
 #define RECORD_MAX 32768
 
 struct gate_key {

@@ -37,7 +37,8 @@ struct fnd_instance *fnd_instance_get(struct fnd_core *c, const char *name)
     return unused;
 }
 
-static void log_instance(struct fnd_core *c, const struct fnd_instance *i, enum fnd_log log, enum fnd_reason reason)
+static void log_instance(struct fnd_core *c, const struct fnd_instance *i, enum fnd_log log,
+                         enum fnd_reason reason)
 {
     struct fnd_fx *fx = fnd_fx(c, FND_FX_LOG);
 
@@ -92,7 +93,8 @@ static void apply(struct fnd_core *c, struct fnd_instance *i, const struct contr
 void fnd_instance_row(struct fnd_core *c, const struct fnd_in *in)
 {
     const struct contract_instance *o = &in->object->u.instance;
-    struct fnd_instance *i = fnd_instance_get(c, o->meta.name);
+    struct fnd_instance *i =
+        in->left ? fnd_instance_find(c, o->meta.name) : fnd_instance_get(c, o->meta.name);
 
     if (!i)
         return;
@@ -148,21 +150,24 @@ bool fnd_instance_live(struct fnd_core *c, const struct fnd_instance *i)
     return r && r->accepted == o->spec.epoch && base_uuid_eq(&r->nonce, &o->spec.process_id);
 }
 
-bool fnd_instance_over(struct fnd_core *c, const struct contract_holder *h, base_time claim_seen, bool *ret_gone)
+bool fnd_instance_over(struct fnd_core *c, const struct contract_holder *h, uint64_t claim_seen,
+                       bool *ret_gone)
 {
     struct fnd_instance *i = fnd_instance_find(c, h->instance);
 
     *ret_gone = false;
     if (i && i->row.present && base_uuid_eq(&i->obj.meta.uid, &h->instance_uid))
-        return i->obj.spec.epoch > h->instance_epoch; /* epochs never go back: any sight of a later one will do */
+        return i->obj.spec.epoch >
+               h->instance_epoch; /* epochs never go back: any sight of a later one will do */
     *ret_gone = true;
     if (!c->coll[FND_INSTANCES].listed)
         return false;
     i = fnd_instance_get(c, h->instance);
     if (!i)
         return false;
-    /* Missing, or another object: the watch may be behind. Only a read that began after the claim was seen counts. */
-    if (i->row.fresh_at > claim_seen)
+    /* Missing, or another object: the watch may be behind. Only a read that began after the claim was seen
+     * counts. */
+    if (i->row.fresh_id > claim_seen)
         return true;
     if (!i->row.read) {
         i->row.read = true;
@@ -182,7 +187,8 @@ static enum fnd_reason refusal(struct fnd_core *c, const struct fnd_instance *i)
         return FND_R_BOOT_MISMATCH;
     if (!i->renew)
         return FND_R_RENEWAL_AHEAD;
-    if (r && (r->accepted > s->epoch || (r->accepted == s->epoch && !base_uuid_eq(&r->nonce, &s->process_id))))
+    if (r &&
+        (r->accepted > s->epoch || (r->accepted == s->epoch && !base_uuid_eq(&r->nonce, &s->process_id))))
         return FND_R_BACKWARDS;
     if (s->release_time)
         return FND_R_RELEASED;
@@ -194,9 +200,11 @@ static const char *refusal_text(enum fnd_reason r)
     if (r == FND_R_NODE_MISMATCH)
         return "nodeUID is not that of this node; give the agent a token bound to a pod of this node";
     if (r == FND_R_BOOT_MISMATCH)
-        return "renew.bootID is not that of this kernel; the agent must run on this node and read its own boot id";
+        return "renew.bootID is not that of this kernel; the agent must run on this node and read its own "
+               "boot id";
     if (r == FND_R_RENEWAL_AHEAD)
-        return "renew.bootTimeMicros is ahead of this kernel's CLOCK_BOOTTIME; run the agent in the initial time namespace";
+        return "renew.bootTimeMicros is ahead of this kernel's CLOCK_BOOTTIME; run the agent in the initial "
+               "time namespace";
     if (r == FND_R_BACKWARDS)
         return "a later epoch, or another process of this epoch, was accepted before; start the agent again";
     return "";
@@ -249,15 +257,16 @@ static void eval(struct fnd_core *c, struct fnd_instance *i)
     if (no == FND_R_NONE) {
         o->u.instance.status.accepted_epoch = i->obj.spec.epoch;
         o->u.instance.status.accepted_process_id = i->obj.spec.process_id;
-        fnd_cond_set(c, &o->u.instance.status.accepted, true, "Accepted", "", i->obj.meta.generation, &change);
+        fnd_cond_set(c, &o->u.instance.status.accepted, true, "Accepted", "", i->obj.meta.generation,
+                     &change);
         fnd_cond_set(c, &o->u.instance.status.ready, true, "Ready", "", i->obj.meta.generation, &change);
         return;
     }
     log_instance(c, i, FND_LOG_REFUSE, no);
-    fnd_cond_set(c, &o->u.instance.status.accepted, false, fnd_reason_text(no), refusal_text(no), i->obj.meta.generation,
-                 &change);
-    fnd_cond_set(c, &o->u.instance.status.ready, false, fnd_reason_text(no), refusal_text(no), i->obj.meta.generation,
-                 &change);
+    fnd_cond_set(c, &o->u.instance.status.accepted, false, fnd_reason_text(no), refusal_text(no),
+                 i->obj.meta.generation, &change);
+    fnd_cond_set(c, &o->u.instance.status.ready, false, fnd_reason_text(no), refusal_text(no),
+                 i->obj.meta.generation, &change);
 }
 
 void fnd_instance_eval(struct fnd_core *c)

@@ -13,7 +13,8 @@ enum fnd_news fnd_row_news(const struct fnd_row *r, const char *rv)
         return FND_NEWS_CONTENT;
     if (cmp < 0)
         return FND_NEWS_OLD;
-    /* The version of a departure from one selector is the version of the content that another selector shows. */
+    /* The version of a departure from one selector is the version of the content that another selector shows.
+     */
     if (r->present && strcmp(r->content_rv, rv) == 0)
         return FND_NEWS_SAME;
     return FND_NEWS_CONTENT;
@@ -28,7 +29,7 @@ void fnd_row_applied(struct fnd_core *c, struct fnd_row *r, const char *rv, bool
     /* The version has moved: whatever was written on an older one has landed before, or never will. */
     r->read = false;
     r->applied++;
-    r->seen_at = c->now;
+    r->seen_id = c->next_id;
     r->failures = 0;
     r->retry_at = 0;
     if (!key_same)
@@ -66,11 +67,10 @@ void fnd_row_get(struct fnd_core *c, struct fnd_row *r, enum contract_kind kind)
     r->ask = FND_ASK_GET;
     r->ask_id = fx->id;
     r->ask_applied = r->applied;
-    r->ask_sent_floor = c->now;
 }
 
-struct contract_object *fnd_row_put(struct fnd_core *c, struct fnd_row *r, enum fnd_ask ask, enum contract_kind kind,
-                                    const void *obj, size_t size)
+struct contract_object *fnd_row_put(struct fnd_core *c, struct fnd_row *r, enum fnd_ask ask,
+                                    enum contract_kind kind, const void *obj, size_t size)
 {
     struct contract_object *o;
     struct fnd_fx *fx;
@@ -91,7 +91,6 @@ struct contract_object *fnd_row_put(struct fnd_core *c, struct fnd_row *r, enum 
     r->ask = ask;
     r->ask_id = fx->id;
     r->ask_applied = r->applied;
-    r->ask_sent_floor = c->now;
     return o;
 }
 
@@ -113,6 +112,7 @@ static void later(struct fnd_core *c, struct fnd_row *r, base_time first, base_t
 bool fnd_row_answer(struct fnd_core *c, struct fnd_row *r, const struct fnd_in *in)
 {
     enum fnd_ask ask = r->ask;
+    uint64_t id = r->ask_id;
 
     r->ask = FND_ASK_NONE;
     r->ask_id = 0;
@@ -120,7 +120,7 @@ bool fnd_row_answer(struct fnd_core *c, struct fnd_row *r, const struct fnd_in *
         r->failures = 0;
         r->retry_at = 0;
         if (ask == FND_ASK_GET)
-            r->fresh_at = r->ask_sent_floor;
+            r->fresh_id = id;
         return in->object != NULL;
     }
     if (ask == FND_ASK_GET) {
@@ -130,7 +130,7 @@ bool fnd_row_answer(struct fnd_core *c, struct fnd_row *r, const struct fnd_in *
         }
         if (r->applied != r->ask_applied)
             return false; /* an event overtook it: `read` still says what to do */
-        r->fresh_at = r->ask_sent_floor;
+        r->fresh_id = id;
         r->present = false;
         r->left = false;
         r->read = false;

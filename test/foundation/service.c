@@ -39,7 +39,8 @@ static struct fnd_service *get(struct fnd_core *c, const char *name)
     return unused;
 }
 
-/* Once per value: a second reading of the same value must not stretch it, whatever the wall clock does meanwhile. */
+/* Once per value: a second reading of the same value must not stretch it, whatever the wall clock does
+ * meanwhile. */
 static void convert(struct fnd_core *c, struct fnd_service *s)
 {
     struct fnd_record *r = fnd_record_get(c, &s->obj.meta.uid, CONTRACT_SERVICE);
@@ -64,7 +65,7 @@ static void convert(struct fnd_core *c, struct fnd_service *s)
 void fnd_service_row(struct fnd_core *c, const struct fnd_in *in)
 {
     const struct contract_service *o = &in->object->u.service;
-    struct fnd_service *s = get(c, o->meta.name);
+    struct fnd_service *s = in->left ? fnd_service_find(c, o->meta.name) : get(c, o->meta.name);
     bool same;
 
     if (!s)

@@ -4,8 +4,8 @@
 /* A refusal is written when it has stood this long: instance, attachment and service may only be late. */
 #define REFUSE_AFTER BASE_SEC
 
-static void gate(struct fnd_core *c, struct contract_claim *n, enum contract_gate_state state, enum fnd_reason why,
-                 bool *change)
+static void gate(struct fnd_core *c, struct contract_claim *n, enum contract_gate_state state,
+                 enum fnd_reason why, bool *change)
 {
     const char *text = fnd_reason_text(why);
 
@@ -19,7 +19,8 @@ static void gate(struct fnd_core *c, struct contract_claim *n, enum contract_gat
     *change = true;
 }
 
-static void closed(struct fnd_core *c, struct contract_claim *n, int64_t epoch, enum contract_closed_reason why, bool *change)
+static void closed(struct fnd_core *c, struct contract_claim *n, int64_t epoch,
+                   enum contract_closed_reason why, bool *change)
 {
     n->status.closed_epoch = epoch;
     n->status.closed_reason = why;
@@ -32,8 +33,8 @@ static void closed(struct fnd_core *c, struct contract_claim *n, int64_t epoch, 
 }
 
 /* The three writes of closedEpoch, at most one of them at a time. */
-static void closures(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v, struct contract_claim *n,
-                     base_time *wake, bool *change)
+static void closures(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v,
+                     struct contract_claim *n, base_time *wake, bool *change)
 {
     const struct contract_claim_spec *s = &cl->obj.spec;
     int64_t at = cl->obj.status.closed_epoch;
@@ -49,7 +50,8 @@ static void closures(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_
     /* (a) the row's own epoch is over, held here, on this kernel */
     if (v->cause && fnd_is_me(c, &s->holder) && at == s->epoch - 1 && fnd_gate_closed_here(cl, s->epoch) &&
         !cl->kern.active &&
-        ((v->reason != FND_R_INSTANCE_REPLACED && v->reason != FND_R_INSTANCE_GONE) || fnd_device_old_gone(c))) {
+        ((v->reason != FND_R_INSTANCE_REPLACED && v->reason != FND_R_INSTANCE_GONE) ||
+         fnd_device_old_gone(c))) {
         closed(c, n, s->epoch, CONTRACT_CLOSED_CONFIRMED, change);
         return;
     }
@@ -80,14 +82,15 @@ static const char *refusal_text(enum fnd_reason r)
 }
 
 /* What nothing but a change of the objects will mend is said on the row. */
-static void refuse(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v, struct contract_claim *n,
-                   base_time *wake, bool *change)
+static void refuse(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v,
+                   struct contract_claim *n, base_time *wake, bool *change)
 {
     bool said = cl->obj.status.accepted.status == CONTRACT_COND_FALSE &&
                 strcmp(cl->obj.status.accepted.reason, fnd_reason_text(v->reason)) == 0;
 
-    if (v->may != FND_MAY_NO || v->acceptable || v->cause || said || cl->obj.status.accepted_epoch == cl->obj.spec.epoch ||
-        v->reason == FND_R_CLOSED || v->reason == FND_R_REGRESSED) {
+    if (v->may != FND_MAY_NO || v->acceptable || v->cause || said ||
+        cl->obj.status.accepted_epoch == cl->obj.spec.epoch || v->reason == FND_R_CLOSED ||
+        v->reason == FND_R_REGRESSED) {
         cl->refuse = FND_R_NONE;
         return;
     }
@@ -99,26 +102,28 @@ static void refuse(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_ve
         fnd_wake(wake, cl->refuse_since + REFUSE_AFTER);
         return;
     }
-    fnd_cond_set(c, &n->status.accepted, false, fnd_reason_text(v->reason), refusal_text(v->reason), n->meta.generation,
-                 change);
+    fnd_cond_set(c, &n->status.accepted, false, fnd_reason_text(v->reason), refusal_text(v->reason),
+                 n->meta.generation, change);
     fnd_gate_log(c, cl, FND_LOG_REFUSE, cl->obj.spec.epoch, v->reason);
 }
 
-static void holder_fields(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v, struct contract_claim *n,
-                          base_time *wake, bool *change)
+static void holder_fields(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v,
+                          struct contract_claim *n, base_time *wake, bool *change)
 {
     const struct fnd_kern *k = &cl->kern;
     struct contract_claim_status *s = &n->status;
     int64_t e = n->spec.epoch, gen = n->meta.generation;
-    bool open = k->active && k->open && k->epoch == e && base_uuid_eq(&k->uid, &n->meta.uid) && k->deadline > c->now &&
-                v->may == FND_MAY_YES;
+    bool open = k->active && k->open && k->epoch == e && base_uuid_eq(&k->uid, &n->meta.uid) &&
+                k->deadline > c->now && v->may == FND_MAY_YES;
 
-    if (v->acceptable && (s->accepted_epoch != e || !base_uuid_eq(&s->accepted_lease_uuid, &n->spec.lease_uuid))) {
+    if (v->acceptable &&
+        (s->accepted_epoch != e || !base_uuid_eq(&s->accepted_lease_uuid, &n->spec.lease_uuid))) {
         s->accepted_epoch = e;
         s->accepted_lease_uuid = n->spec.lease_uuid;
         *change = true;
         fnd_cond_set(c, &s->accepted, true, "Accepted", "", gen, change);
-        gate(c, n, CONTRACT_GATE_CLOSED, s->closed_epoch >= e - 1 ? FND_R_ACCEPTED_NOW : FND_R_WAITING, change);
+        gate(c, n, CONTRACT_GATE_CLOSED, s->closed_epoch >= e - 1 ? FND_R_ACCEPTED_NOW : FND_R_WAITING,
+             change);
         fnd_cond_set(c, &s->gate_open, false, s->gate.reason, "", gen, change);
         fnd_cond_set(c, &s->published, false, s->gate.reason, "", gen, change);
         return;
@@ -139,7 +144,8 @@ static void holder_fields(struct fnd_core *c, struct fnd_claim *cl, const struct
     if (!k->active && ((s->gate.epoch == e && s->gate.state == CONTRACT_GATE_OPEN) || s->closed_epoch >= e)) {
         enum fnd_reason why = v->may == FND_MAY_YES ? FND_R_EXPIRED : v->reason;
 
-        if (s->gate.epoch == e && s->gate.state == CONTRACT_GATE_CLOSED && s->gate_open.status != CONTRACT_COND_TRUE)
+        if (s->gate.epoch == e && s->gate.state == CONTRACT_GATE_CLOSED &&
+            s->gate_open.status != CONTRACT_COND_TRUE)
             return;
         gate(c, n, CONTRACT_GATE_CLOSED, why, change);
         fnd_cond_set(c, &s->gate_open, false, fnd_reason_text(why), "", gen, change);

@@ -110,15 +110,18 @@ static enum fnd_reason instance_says(struct fnd_core *c, const struct contract_c
     return FND_R_NONE;
 }
 
-static enum fnd_reason attachment_says(struct fnd_core *c, const struct contract_claim_spec *s, const char **ret_device)
+static enum fnd_reason attachment_says(struct fnd_core *c, const struct contract_claim_spec *s,
+                                       const char **ret_device)
 {
     const struct fnd_attachment *a = fnd_attachment_find(c, s->attachment.name);
     const struct fnd_device *d;
     char name[CONTRACT_DEVICE_SIZE];
 
-    if (!a || !a->row.present || a->obj.meta.deleting || !base_uuid_eq(&a->obj.meta.uid, &s->attachment.uid) ||
+    if (!a || !a->row.present || a->obj.meta.deleting ||
+        !base_uuid_eq(&a->obj.meta.uid, &s->attachment.uid) ||
         strcmp(a->obj.spec.instance.name, s->holder.instance) != 0 ||
-        !base_uuid_eq(&a->obj.spec.instance.uid, &s->holder.instance_uid) || strcmp(a->obj.spec.vpc, s->vpc) != 0)
+        !base_uuid_eq(&a->obj.spec.instance.uid, &s->holder.instance_uid) ||
+        strcmp(a->obj.spec.vpc, s->vpc) != 0)
         return FND_R_ATTACHMENT_GONE;
     if (a->obj.spec.instance_epoch != s->holder.instance_epoch ||
         a->obj.status.accepted_instance_epoch != s->holder.instance_epoch)
@@ -171,13 +174,14 @@ struct fnd_verdict fnd_verdict(struct fnd_core *c, struct fnd_claim *cl)
     why_service = service_says(c, s, &sv);
     if (why_service == FND_R_SERVICE_REVOKED)
         return over(v, why_service);
-    if (fnd_instance_over(c, &s->holder, cl->row.seen_at, &gone))
+    if (fnd_instance_over(c, &s->holder, cl->row.seen_id, &gone))
         return over(v, gone ? FND_R_INSTANCE_GONE : FND_R_INSTANCE_REPLACED);
 
     r = fnd_record_find(c, &o->meta.uid);
     if (o->status.closed_epoch >= s->epoch || (r && r->tomb >= s->epoch))
         return no(v, FND_R_CLOSED);
-    if (r && (r->accepted > s->epoch || (r->accepted == s->epoch && !base_uuid_eq(&r->nonce, &s->lease_uuid))))
+    if (r &&
+        (r->accepted > s->epoch || (r->accepted == s->epoch && !base_uuid_eq(&r->nonce, &s->lease_uuid))))
         return no(v, FND_R_ACCEPTED_LATER);
     if (why_service != FND_R_NONE)
         return no(v, why_service);
