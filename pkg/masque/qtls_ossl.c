@@ -132,6 +132,7 @@ static const char *reason(void)
 
 static int policy(SSL_CTX *s)
 {
+    char groups[] = "X25519:P-256:P-384"; /* the macro wants no const */
     SSL_CTX_set_options(s, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_NO_TICKET);
     SSL_CTX_set_session_cache_mode(s, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_mode(s, SSL_MODE_RELEASE_BUFFERS);
@@ -141,7 +142,7 @@ static int policy(SSL_CTX *s)
            SSL_CTX_set_max_early_data(s, 0) == 1 &&
            SSL_CTX_set_ciphersuites(
                s, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256") == 1 &&
-           SSL_CTX_set1_groups_list(s, "X25519:P-256:P-384") == 1;
+           SSL_CTX_set1_groups_list(s, groups) == 1;
 }
 
 int masque_qtls_ctx_new(struct masque_qtls_ctx **ret, const struct masque_qtls_config *cfg,
