@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# audit-check.sh LAB-DIR: lays the agents' audit trail beside the API server's own audit log. Both ways:
+# audit-check.sh LAB-DIR: lays the agents' audit trail beside the API server's own audit log. Claims, both ways:
 #   1. every acquire, takeover and release that an agent audited as allowed has a write of a RouteClaim with its correlation
 #      ID as Audit-ID, made by the agent of that node;
 #   2. every write of a RouteClaim by an agent that landed has such a record, durable before the write was received.
@@ -12,7 +12,7 @@ for f in "$1"/nodes/edge*/audit/*; do [ ! -f "$f" ] || trail+=("$f"); done
 [ ${#trail[@]} -gt 0 ] || { echo "no audit file under $1/nodes/edge*/audit" >&2; exit 1; }
 
 jq -rn --slurpfile trail <(cat "${trail[@]}") --slurpfile api <(grep -F '"resource":"routeclaims"' "$1/api/audit.log") '
-  ($trail | map(select((.event | IN("acquire", "takeover", "release")) and .outcome == "allowed"))) as $ops
+  ($trail | map(select((.event | IN("acquire", "takeover", "release")) and .outcome == "allowed" and (.object | startswith("rc-"))))) as $ops
   | ($api | map(select(.objectRef.subresource == null and (.verb | IN("create", "update", "patch"))
        and (.user.username | endswith(":holdfast-agent"))))) as $writes
   | ($writes | group_by(.auditID) | map({key: .[0].auditID, value: .}) | from_entries) as $by_id

@@ -138,30 +138,33 @@ bound "reconnect on the same node" "$(jq .ms <<<"$e")" 300
 step "The binding is suspended: last packet, gate closed, route gone; resumed: first echo within 1 s"
 mark=$(now_ns)
 k operator patch cb acme.site-1 --type merge -p '{"spec":{"suspended":true}}' >/dev/null
-must susp 5 "the suspension is in the API server" seen "$D/log/api.watch-connectorbindings.log" "$mark" '.object.spec.suspended == true'
+must susp 5 "the suspension is in the API server" api_received "$mark" patch connectorbindings acme.site-1
 tl operator "binding suspended" "$susp"
-must gate 5 "the foundation closes the gate" claim "$susp" '.object.status.closedEpoch == .object.spec.epoch'
-must route 5 "the route is gone at the VPC host" text_seen "$D/log/vpc.routes.log" "$susp" "^[0-9]+ Deleted ${PREFIX%/96}"
-must e 5 "the connector is told" event "$susp" '.event == "closed"'
+must gate 5 "the foundation closes the gate" logged edge1.foundation "$mark" '.event == "foundation_close"'
+must confirmed 5 "the foundation confirms it" claim "$mark" '.object.status.closedEpoch == .object.spec.epoch'
+must route 5 "the route is gone at the VPC host" text_seen "$D/log/vpc.routes.log" "$mark" "^[0-9]+ Deleted ${PREFIX%/96}"
+must e 5 "the connector is told" event "$mark" '.event == "closed"'
 sleep 1 # a second in which nothing may pass
 until=$(now_ns)
 last_up=$(packet_last "$D/log/to-vpc.csv" 0 "$until") || fail "no packet at the VPC host at all"
 last_down=$(packet_last "$D/log/to-client.csv" 0 "$until") || fail "no packet at the connector at all"
 last=$((last_up > last_down ? last_up : last_down))
 tl connector "last packet in either direction, $(ms_between "$susp" "$last") ms after the suspension" "$last"
-tl foundation "gate closed and confirmed, $(ms_between "$susp" "$gate") ms after" "$gate"
+tl foundation "kernel gate closed, $(ms_between "$susp" "$gate") ms after" "$gate"
 tl "VPC host" "route gone, $(ms_between "$susp" "$route") ms after" "$route"
+tl foundation "closure confirmed in the claim's status, $(ms_between "$susp" "$confirmed") ms after" "$confirmed"
 timing suspendToLastPacketMs "$(ms_between "$susp" "$last")"
 timing suspendToGateClosedMs "$(ms_between "$susp" "$gate")"
+timing suspendToConfirmedMs "$(ms_between "$susp" "$confirmed")"
 timing suspendToRouteGoneMs "$(ms_between "$susp" "$route")"
 [ "$last" -lt $((susp + 1000000000)) ] || fail "packets passed $(ms_between "$susp" "$last") ms after the suspension"
-n=$(cap_count e1 in $((gate)) "$until")
-[ "$n" = 0 ] || fail "$n packets came through edge1 after its gate was confirmed closed"
+n=$(cap_count e1 in $((gate + 1000000)) "$until") # 1 ms: the way from the gate to the capture
+[ "$n" = 0 ] || fail "$n packets came through edge1 after its gate was closed"
 e=$(event "$susp" '.event == "refused"') || fail "the suspended connector is not refused"
 tl connector "refused meanwhile with $(jq .status <<<"$e")"
 mark=$(now_ns)
 k operator patch cb acme.site-1 --type merge -p '{"spec":{"suspended":false}}' >/dev/null
-must resumed 5 "the resume is in the API server" seen "$D/log/api.watch-connectorbindings.log" "$mark" '.object.spec.suspended != true'
+must resumed 5 "the resume is in the API server" api_received "$mark" patch connectorbindings acme.site-1
 tl operator "binding resumed" "$resumed"
 must echo_t 5 "an echo reply after the resume" packet_first "$D/log/echo.csv" "$resumed"
 tl connector "first echo reply, $(ms_between "$resumed" "$echo_t") ms after the resume" "$echo_t"
@@ -183,9 +186,11 @@ lost=$(jq .t <<<"$e")
 must taken 20 "edge2's agent takes the claim over" claim "$mark" '.object.spec.epoch == '"$((old + 1))"' and .object.spec.holder.node == "edge2"'
 tl "agent edge2" "claim taken over, epoch $old -> $((old + 1))" "$taken"
 must closed 20 "edge1's foundation confirms the closure" claim "$mark" '.object.status.closedEpoch == '"$old"
+must gate 5 "edge1's foundation closes the gate" logged edge1.foundation "$mark" '.event == "foundation_close"'
 reason=$(claim_field .status.closedReason)
 [ "$reason" = Confirmed ] || fail "closedReason is '$reason', it should be Confirmed: edge1's foundation lives"
-tl "foundation" "edge1: epoch $old closed, $reason" "$closed"
+tl foundation "edge1: kernel gate of epoch $old closed" "$gate"
+tl foundation "edge1: epoch $old closed on every node, $reason" "$closed"
 must open 20 "edge2's foundation opens its gate" claim "$mark" '.object.status.gate.epoch == '"$((old + 1))"' and .object.status.gate.state == "Open"'
 tl "foundation" "edge2: gate open for epoch $((old + 1))" "$open"
 must e 20 "the connector is admitted by edge2" event "$mark" '.event == "connected" and .edge == "edge2"'
@@ -198,8 +203,8 @@ bound "takeover from a live node" "$(jq .ms <<<"$e")" 1000
 timing killToNoticedMs "$(ms_between "$mark" "$lost")"
 timing killToPacketsMs "$(ms_between "$mark" $((up > down ? up : down)))"
 sleep 0.5
-n=$(cap_count e1 in "$closed" "$(now_ns)")
-[ "$n" = 0 ] || fail "$n packets came through edge1 after its gate was confirmed closed"
+n=$(cap_count e1 in $((gate + 1000000)) "$(now_ns)")
+[ "$n" = 0 ] || fail "$n packets came through edge1 after its gate was closed"
 n2=$(cap_count e2 in "$closed" "$(now_ns)")
 [ "$n2" -gt 0 ] || fail "the capture saw no packet from edge2, so it proves nothing about edge1"
 tl "VPC host" "packets through edge1 after its gate closed: 0; through edge2: $n2"

@@ -36,16 +36,25 @@ observers() {
 }
 
 # ---- facts -------------------------------------------------------------------------------------------------------
+# first_line: the first of the lines, status 1 if there is none. (jq 1.6's first() does not stop where a `?` is inside.)
+first_line() { awk 'NR == 1 {print} END {exit NR == 0}'; }
 # seen FILE SINCE JQ: time of the first line at or after SINCE whose JSON satisfies the jq condition.
 seen() {
     [ -s "$1" ] || return 1
-    jq -Rnr --argjson since "$2" 'first(inputs | split(" ") as $w | ($w[0] | tonumber? // -1) as $t | select($t >= $since)
-        | (.[($w[0] | length) + 1:] | fromjson? // empty) as $e | $e | select('"$3"') | $t)' "$1" 2>/dev/null | grep .
+    jq -Rnr --argjson since "$2" 'inputs | split(" ") as $w | ($w[0] | tonumber? // -1) as $t | select($t >= $since)
+        | (.[($w[0] | length) + 1:] | fromjson? // empty) | select('"$3"') | $t' "$1" 2>/dev/null | first_line
 }
 # event SINCE JQ [CLIENT]: the connector's first event at or after SINCE that satisfies the condition, whole.
 event() {
-    jq -Rnc --argjson since "$1" 'first(inputs | fromjson? // empty | select(.t >= $since) | select('"$2"'))' \
-        "$D/log/${3:-client}.connector.log" 2>/dev/null | grep .
+    jq -Rnc --argjson since "$1" 'inputs | fromjson? // empty | select(.t >= $since) | select('"$2"')' \
+        "$D/log/${3:-client}.connector.log" 2>/dev/null | first_line
+}
+# logged NODE.PROCESS SINCE JQ: time of a process's own log line (its ts is wall clock in ms, turned into CLOCK_BOOTTIME).
+logged() {
+    local boot wall
+    read -r boot wall < <("$PROBE" clock)
+    jq -Rnr --argjson since "$2" --argjson d $((boot - wall)) 'inputs | (fromjson? // empty) as $e
+        | (($e.ts * 1000 | floor) * 1000 + $d) as $t | $e | select($t >= $since) | select('"$3"') | $t' "$D/log/$1.log" 2>/dev/null | first_line
 }
 # text_seen FILE SINCE REGEX: as seen, for plain lines.
 text_seen() { awk -v s="$2" -v re="$3" '$1 >= s && $0 ~ re {print $1; f = 1; exit} END {exit !f}' "$1"; }
@@ -64,6 +73,16 @@ agent_ready() { # NODE
     "$LAB" exec "$D" "$1" curl -gsf -m 1 "http://[fd00:c::${1#edge}]:9780/readyz" -o /dev/null && now_ns
 }
 claim() { seen "$D/log/api.watch-routeclaims.log" "$@"; } # SINCE JQ
+# api_received SINCE VERB RESOURCE NAME [USER-REGEX]: when the API server received the first such request at or after SINCE that it
+# then answered with 2xx (its audit log, wall clock turned into CLOCK_BOOTTIME).
+api_received() {
+    local boot wall
+    read -r boot wall < <("$PROBE" clock)
+    grep -F "\"resource\":\"$3\"" "$D/api/audit.log" | jq -nr --argjson since "$1" --argjson d $((boot - wall)) --arg v "$2" --arg n "$4" --arg u "${5:-.}" '
+        inputs | select(.verb == $v and .objectRef.name == $n and .responseStatus.code < 300 and (.user.username | test($u)))
+            | (.requestReceivedTimestamp | (.[:19] + "Z" | fromdate) * 1e9 + (.[20:26] | tonumber) * 1000 + $d) as $t
+            | select($t >= $since) | $t' | first_line
+}
 # switches FILE...: from lines "time key", in any order: how often does the key change from one moment to the next?
 switches() { sort -n "$@" | awk 'k != "" && $2 != k {n++} {k = $2} END {print n + 0}'; }
 
