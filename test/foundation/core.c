@@ -179,7 +179,9 @@ static void proofs(struct fnd_core *c)
         struct fnd_coll_state *s = &c->coll[which[i]];
         struct fnd_fx *fx;
 
-        if (!s->listed || s->running)
+        if (s->running && c->now < s->give_up)
+            fnd_wake(&c->wake, s->give_up);
+        if (!s->listed || (s->running && c->now < s->give_up))
             continue;
         if (c->now < (s->soon ? s->not_before : s->next_at)) {
             fnd_wake(&c->wake, s->soon ? s->not_before : s->next_at);
@@ -193,6 +195,7 @@ static void proofs(struct fnd_core *c)
         fx->id = s->proof_id = fnd_id(c);
         fx->timeout = c->cfg.timing.interval;
         s->running = true;
+        s->give_up = base_time_add(c->now, 2 * c->cfg.timing.interval);
         s->soon = false;
         s->next_at = base_time_add(c->now, fnd_jitter(c, c->cfg.timing.interval));
     }

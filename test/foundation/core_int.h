@@ -160,6 +160,7 @@ struct fnd_coll_state {
     uint64_t proof_id;
     base_time next_at;
     base_time not_before; /* after a failure */
+    base_time give_up;    /* an answer that has not come by then never comes */
 };
 
 struct fnd_core {
@@ -254,6 +255,7 @@ struct fnd_verdict {
     bool acceptable; /* everything that an accept needs holds */
     base_time hard;  /* min(last renewal + L, service): shortens at once */
     base_time full;  /* the gate deadline of section 6; 0 = a proof is missing */
+    base_time proof; /* the older of the claim's and the service's */
     const char *device;
 };
 struct fnd_verdict fnd_verdict(struct fnd_core *c, struct fnd_claim *cl);

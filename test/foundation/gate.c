@@ -204,7 +204,7 @@ void fnd_gate_drive(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_v
         return;
     if (!k->active) {
         /* After a lapse only a proof that began later brings it back. */
-        if (v->full > c->now && (k->shut_at == 0 || cl->row.proof > k->shut_at))
+        if (v->full > c->now && v->proof >= k->shut_at)
             open_group(c, cl, v);
         return;
     }

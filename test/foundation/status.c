@@ -159,6 +159,8 @@ bool fnd_status_drive(struct fnd_core *c, struct fnd_claim *cl, const struct fnd
     struct contract_claim n = cl->obj;
     bool change = false;
 
+    if (cl->regressed || cl->kern.op == FND_OP_SHUT || cl->kern.op == FND_OP_CLOSE)
+        return false; /* what is being shut is said when it is: closing and the next accept are one write */
     closures(c, cl, v, &n, wake, &change);
     if (strcmp(n.spec.holder.node, c->cfg.node) == 0)
         holder_fields(c, cl, v, &n, wake, &change);

@@ -151,7 +151,7 @@ struct fnd_verdict fnd_verdict(struct fnd_core *c, struct fnd_claim *cl)
     const struct fnd_record *r;
     struct fnd_verdict v = {0};
     enum fnd_reason why, why_service;
-    base_time l, proof;
+    base_time l;
     bool gone;
 
     if (!c->coll[FND_HELD].listed)
@@ -192,7 +192,7 @@ struct fnd_verdict fnd_verdict(struct fnd_core *c, struct fnd_claim *cl)
     if (why != FND_R_NONE)
         return no(v, why);
     v.acceptable = true;
-    if (!sv->row.proof)
+    if (sv->row.proof < cl->kern.shut_at || !sv->row.proof) /* do not wait for the next interval */
         c->coll[FND_SERVICES].soon = true;
 
     if (o->status.accepted_epoch != s->epoch || !base_uuid_eq(&o->status.accepted_lease_uuid, &s->lease_uuid))
@@ -207,9 +207,9 @@ struct fnd_verdict fnd_verdict(struct fnd_core *c, struct fnd_claim *cl)
     v.hard = base_time_min(base_time_add(in->renew, l), sv->deadline);
     if (v.hard <= c->now)
         return no(v, FND_R_LEASE_EXPIRED);
-    proof = base_time_min(cl->row.proof, sv->row.proof);
-    if (proof)
-        v.full = base_time_min(v.hard, base_time_add(proof, l));
+    v.proof = base_time_min(cl->row.proof, sv->row.proof);
+    if (v.proof)
+        v.full = base_time_min(v.hard, base_time_add(v.proof, l));
     v.may = FND_MAY_YES;
     v.reason = FND_R_OPENED;
     return v;
