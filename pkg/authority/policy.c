@@ -94,6 +94,7 @@ int authority_binding_of(struct authority_binding *ret, const struct contract_bi
     ret->has_prefix = b->status.has_prefix;
     ret->prefix = b->status.prefix;
     ret->grant_seconds = b->spec.grant_seconds;
+    ret->status = b->status;
     return BASE_OK;
 }
 

@@ -57,7 +57,8 @@ struct authority_binding {
     uint8_t identities[CONTRACT_IDENTITIES_MAX][AUTHORITY_DIGEST_SIZE];
     bool suspended, deleting, takeover_denied, has_prefix;
     struct base_prefix prefix;
-    int32_t grant_seconds; /* 0 = the provider's own */
+    int32_t grant_seconds;                 /* 0 = the provider's own */
+    struct contract_binding_status status; /* whole: a status write keeps what it does not mean */
 };
 /* BASE_OK or BASE_ENOMEM (digest); *ret is whole or untouched. */
 int authority_binding_of(struct authority_binding *ret, const struct contract_binding *b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * session/arbitrate.c - connector, then prefix, then row: what to read, in which order, and what to write (contract
- * sections 3 and 4). Every decision here rests on reads that were sent after the request came.
+ * session/arbitrate.c - connector, then prefix, then row: what to read, in which order, and what to write
+ * (contract sections 3 and 4). Every decision here rests on reads that were sent after the request came.
  */
 #include "session/int.h"
 
@@ -45,7 +45,8 @@ enum conn_state session_check_again(struct session_core *c, struct session_conn 
     return CONN_CHECKING;
 }
 
-/* From the start: the binding afresh; beside it, when they are known, the row of its reservation and the service. */
+/* From the start: the binding afresh; beside it, when they are known, the row of its reservation and the
+ * service. */
 enum conn_state session_begin(struct session_core *c, struct session_conn *n)
 {
     if (!session_admitting(c))
@@ -53,7 +54,8 @@ enum conn_state session_begin(struct session_core *c, struct session_conn *n)
     const struct session_attachment *a = session_att_of(c, n);
     n->claim.identity = c->inst.serial;
     if (!session_inst_ready(c) || !a || !session_att_ready(c, a))
-        return CONN_PENDING; /* no claim is written before the instance is accepted and the attachment Ready */
+        return CONN_PENDING; /* no claim is written before the instance is accepted and the attachment Ready
+                              */
     if (++n->loops > SESSION_LOOPS_MAX)
         return session_give_up(c, n, session_reason_of(WHY_ARBITRATION_BUSY));
 
@@ -73,14 +75,16 @@ enum conn_state session_begin(struct session_core *c, struct session_conn *n)
     return CONN_READING;
 }
 
-/* ---- reservation --------------------------------------------------------------------------------------------------- */
+/* ---- reservation
+ * --------------------------------------------------------------------------------------------------- */
 static enum conn_state write_reservation(struct session_core *c, struct session_conn *n, bool clear)
 {
     struct contract_object *o;
     n->clearing = clear;
     n->ask = session_write(c, me(c, n), SESSION_FX_STATUS, CONTRACT_BINDING, &n->req.correlation, false, &o);
     n->ask_by = base_time_add(c->now, SESSION_WRITE_WAIT);
-    /* A status write changes nothing but the status; the rest names the object (and the store keeps what it is). */
+    /* A status write changes nothing but the status; the rest names the object (and the store keeps what it
+     * is). */
     struct contract_binding *b = &o->u.binding;
     (void)base_copy(b->meta.name, sizeof b->meta.name, n->b.name);
     b->meta.uid = n->arb_uid;
@@ -90,11 +94,11 @@ static enum conn_state write_reservation(struct session_core *c, struct session_
     (void)base_copy(b->spec.vpc, sizeof b->spec.vpc, n->b.vpc);
     (void)base_copy(b->spec.service, sizeof b->spec.service, n->b.service);
     b->spec.retention_seconds = -1;
+    b->status = n->b.status;
     b->status.has_prefix = !clear;
-    if (!clear)
-        b->status.prefix = n->want;
-    b->status.prefix_assigned = (struct contract_cond){.status = clear ? CONTRACT_COND_FALSE : CONTRACT_COND_TRUE,
-                                                       .transition = c->wall};
+    b->status.prefix = clear ? (struct base_prefix){.len = 0} : n->want;
+    b->status.prefix_assigned = (struct contract_cond){
+        .status = clear ? CONTRACT_COND_FALSE : CONTRACT_COND_TRUE, .transition = c->wall};
     (void)base_copy(b->status.prefix_assigned.reason, sizeof b->status.prefix_assigned.reason,
                     clear ? "Cleared" : "Reserved");
     if (base_mutant(clear ? "binding-clear.uid" : "binding-reserve.uid"))
@@ -105,21 +109,23 @@ static enum conn_state write_reservation(struct session_core *c, struct session_
 }
 
 /* The reservation (or the row that is one) is of no use: its row must be over, then it is cleared. */
-static bool usable(const struct session_service *s, const struct session_conn *n, const struct base_prefix *prefix)
+static bool usable(const struct session_service *s, const struct session_conn *n,
+                   const struct base_prefix *prefix)
 {
     (void)n;
     return authority_in_pool(&s->s.pool, prefix);
 }
 
-static enum conn_state reserve(struct session_core *c, struct session_conn *n, const struct base_prefix *prefix,
-                               bool no_row)
+static enum conn_state reserve(struct session_core *c, struct session_conn *n,
+                               const struct base_prefix *prefix, bool no_row)
 {
     n->want = *prefix;
     n->fresh_prefix = no_row;
     return write_reservation(c, n, false);
 }
 
-static enum conn_state decide_row(struct session_core *c, struct session_conn *n, const struct contract_claim *row);
+static enum conn_state decide_row(struct session_core *c, struct session_conn *n,
+                                  const struct contract_claim *row);
 
 /* The answers of READING are all in. */
 enum conn_state session_on_read(struct session_core *c, struct session_conn *n, const struct conn_in *in)
@@ -158,13 +164,15 @@ enum conn_state session_on_read(struct session_core *c, struct session_conn *n, 
     return decide_row(c, n, n->row == ROW_ON_DESK ? &c->desk[n->desk] : NULL);
 }
 
-/* ---- no reservation: which rows does the connector have? ---------------------------------------------------------------- */
+/* ---- no reservation: which rows does the connector have?
+ * ---------------------------------------------------------------- */
 static const struct contract_claim *claim_at(const struct session_answer *an, size_t i)
 {
     return &an->objects[i].u.claim;
 }
 
-static enum conn_state closing(struct session_core *c, struct session_conn *n, const struct contract_claim *row)
+static enum conn_state closing(struct session_core *c, struct session_conn *n,
+                               const struct contract_claim *row)
 {
     n->want = row->spec.prefix;
     if (row->meta.deleting != 0)
@@ -205,11 +213,12 @@ static enum conn_state pick(struct session_core *c, struct session_conn *n, cons
 }
 
 /* Every claim of the VPC is here: the first candidate that nobody has. */
-static enum conn_state pick_free(struct session_core *c, struct session_conn *n, const struct session_answer *an,
-                                 const struct session_service *s)
+static enum conn_state pick_free(struct session_core *c, struct session_conn *n,
+                                 const struct session_answer *an, const struct session_service *s)
 {
     struct base_prefix p;
-    for (uint64_t i = 0; i <= an->n_objects; i++) { /* one more than there are rows: one of them must be free */
+    for (uint64_t i = 0; i <= an->n_objects;
+         i++) { /* one more than there are rows: one of them must be free */
         if (authority_candidate(&p, n->b.tenant, n->b.connector, n->b.vpc, &s->s.pool, i) != BASE_OK)
             break;
         bool taken = false;
@@ -228,7 +237,8 @@ enum conn_state session_on_list(struct session_core *c, struct session_conn *n, 
     if (!an || an->code != BASE_OK)
         return session_give_up(c, n, session_reason_of(WHY_API_UNAVAILABLE));
     if (!n->bound || !s)
-        return session_give_up(c, n, session_reason_auth(n->bound ? AUTHORITY_NO_SERVICE : AUTHORITY_NO_BINDING));
+        return session_give_up(c, n,
+                               session_reason_auth(n->bound ? AUTHORITY_NO_SERVICE : AUTHORITY_NO_BINDING));
     if (n->candidate == NO_CANDIDATE)
         return pick_free(c, n, an, s);
 
@@ -245,12 +255,14 @@ enum conn_state session_on_list(struct session_core *c, struct session_conn *n, 
             other = row;
         }
     }
-    if (other && !base_mutant("arbitration.several")) /* of several, all but the first by name are ended first */
+    if (other &&
+        !base_mutant("arbitration.several")) /* of several, all but the first by name are ended first */
         return closing(c, n, other);
     if (!first)
         return pick(c, n, an, s);
     if (strcmp(first->spec.vpc, n->b.vpc) != 0 || !usable(s, n, &first->spec.prefix))
-        return closing(c, n, first); /* outside pool or VPC: ended by a closing takeover, closed, then from the start */
+        return closing(
+            c, n, first); /* outside pool or VPC: ended by a closing takeover, closed, then from the start */
     return reserve(c, n, &first->spec.prefix, false);
 }
 
@@ -266,12 +278,15 @@ enum conn_state session_on_reserved(struct session_core *c, struct session_conn 
     }
     if (an->code == BASE_EDENIED || an->code == BASE_EINVAL)
         return session_give_up(c, n, session_reason_of(WHY_RESERVATION_REFUSED));
-    if (an->code == BASE_OK || an->code == BASE_ECONFLICT || an->code == BASE_EUNKNOWN || an->code == BASE_ENOTFOUND)
-        return session_begin(c, n); /* cleared, somebody was faster, or unknown: what the binding says decides */
+    if (an->code == BASE_OK || an->code == BASE_ECONFLICT || an->code == BASE_EUNKNOWN ||
+        an->code == BASE_ENOTFOUND)
+        return session_begin(c,
+                             n); /* cleared, somebody was faster, or unknown: what the binding says decides */
     return session_give_up(c, n, session_reason_of(WHY_API_UNAVAILABLE));
 }
 
-/* ---- the row of the prefix in question ------------------------------------------------------------------------------------ */
+/* ---- the row of the prefix in question
+ * ------------------------------------------------------------------------------------ */
 static enum conn_state clear(struct session_core *c, struct session_conn *n)
 {
     session_desk_free(c, n);
@@ -281,8 +296,8 @@ static enum conn_state clear(struct session_core *c, struct session_conn *n)
 }
 
 /* takeover: Denied: is the row's holder alive, as far as this clock can tell? */
-static bool holder_live(struct session_core *c, struct session_conn *n, const struct contract_instance *holder,
-                        const struct contract_claim *row)
+static bool holder_live(struct session_core *c, struct session_conn *n,
+                        const struct contract_instance *holder, const struct contract_claim *row)
 {
     if (!holder || !base_uuid_eq(&holder->spec.process_id, &row->spec.holder.process_id))
         return false;
@@ -292,13 +307,15 @@ static bool holder_live(struct session_core *c, struct session_conn *n, const st
         n->denied_boot_us = holder->spec.renew.boot_time_us;
         n->denied_since = c->now; /* it may have been renewed just now */
     }
-    return c->now < base_time_add(n->denied_since, contract_wait(&c->cfg.timing, row->spec.max_lease_seconds));
+    return c->now <
+           base_time_add(n->denied_since, contract_wait(&c->cfg.timing, row->spec.max_lease_seconds));
 }
 
-static enum conn_state take_over(struct session_core *c, struct session_conn *n, const struct contract_claim *row,
-                                 bool live)
+static enum conn_state take_over(struct session_core *c, struct session_conn *n,
+                                 const struct contract_claim *row, bool live)
 {
-    struct lease_target t = {.tenant = n->b.tenant, .connector = n->b.connector, .vpc = n->b.vpc, .prefix = n->want};
+    struct lease_target t = {
+        .tenant = n->b.tenant, .connector = n->b.connector, .vpc = n->b.vpc, .prefix = n->want};
     struct lease_ask ask = {.op = LEASE_TAKEOVER,
                             .me = &c->inst.me,
                             .target = &t,
@@ -331,13 +348,16 @@ static enum conn_state take_over(struct session_core *c, struct session_conn *n,
 }
 
 /* `row` is the fresh read of the prefix in question; NULL = there is none. */
-static enum conn_state decide_row(struct session_core *c, struct session_conn *n, const struct contract_claim *row)
+static enum conn_state decide_row(struct session_core *c, struct session_conn *n,
+                                  const struct contract_claim *row)
 {
     const struct session_service *s = session_service_of(c, n);
     if (!s || !n->bound)
-        return session_give_up(c, n, session_reason_auth(n->bound ? AUTHORITY_NO_SERVICE : AUTHORITY_NO_BINDING));
+        return session_give_up(c, n,
+                               session_reason_auth(n->bound ? AUTHORITY_NO_SERVICE : AUTHORITY_NO_BINDING));
 
-    /* a write whose answer was lost: our nonce is there, so it landed, with the deadline of that attempt's send */
+    /* a write whose answer was lost: our nonce is there, so it landed, with the deadline of that attempt's
+     * send */
     const struct lease_attempt *lost = row ? session_attempt_of(n, &row->spec.lease_uuid) : NULL;
     if (lost && lease_row_mine(row, &c->inst.me) && lease_outcome_of(lost, row) == LEASE_LANDED &&
         row->spec.release_time == 0 && !base_mutant("outcome.landed")) {
@@ -347,7 +367,8 @@ static enum conn_state decide_row(struct session_core *c, struct session_conn *n
 
     bool fits = usable(s, n, &n->want) || base_mutant("arbitration.pool");
     bool own = row && strcmp(row->spec.tenant, n->b.tenant) == 0 &&
-               strcmp(row->spec.connector, n->b.connector) == 0 && strcmp(row->spec.provider, c->cfg.provider) == 0;
+               strcmp(row->spec.connector, n->b.connector) == 0 &&
+               strcmp(row->spec.provider, c->cfg.provider) == 0;
     if (!fits) {
         if (!own || lease_row_over(row))
             return clear(c, n);
@@ -355,7 +376,8 @@ static enum conn_state decide_row(struct session_core *c, struct session_conn *n
     }
     if (!row)
         return session_decide(c, n, LEASE_ACQUIRE);
-    if (own && n->b.takeover_denied && row->spec.release_time == 0 && row->status.closed_epoch < row->spec.epoch &&
+    if (own && n->b.takeover_denied && row->spec.release_time == 0 &&
+        row->status.closed_epoch < row->spec.epoch &&
         !base_uuid_eq(&row->spec.holder.process_id, &c->inst.me.process_id) && !n->holder_asked) {
         n->ask = session_get(c, me(c, n), CONTRACT_INSTANCE, row->spec.holder.instance, &n->req.correlation);
         n->ask_by = base_time_add(c->now, SESSION_READ_WAIT);

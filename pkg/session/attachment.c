@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * session/attachment.c - one HostAttachment for each VPC of this provider's services, and the foundation's device in it.
+ * session/attachment.c - one HostAttachment for each VPC of this provider's services, and the foundation's
+ * device in it.
  *
- * Level-triggered: session_att_settle looks at the row, the instance and the device and does the one thing that is
- * missing. NONE -> WRITING (create, or update to this instance epoch, or delete of another instance's) -> ACCEPTING
- * (the foundation) -> OPENING (the device) -> READY; RETRY after a failure. A device belongs to one instance epoch: when
- * the instance ends, the descriptor is closed and nothing of it is used again.
+ * Level-triggered: session_att_settle looks at the row, the instance and the device and does the one thing
+ * that is missing. NONE -> WRITING (create, or update to this instance epoch, or delete of another
+ * instance's) -> ACCEPTING (the foundation) -> OPENING (the device) -> READY; RETRY after a failure. A device
+ * belongs to one instance epoch: when the instance ends, the descriptor is closed and nothing of it is used
+ * again.
  */
 #include "session/int.h"
 
@@ -15,7 +17,8 @@
 
 const char *session_att_state_name(enum att_state s)
 {
-    static const char *const names[ATT_STATE_N] = {"None", "Writing", "Accepting", "Opening", "Ready", "Retry"};
+    static const char *const names[ATT_STATE_N] = {"None",    "Writing", "Accepting",
+                                                   "Opening", "Ready",   "Retry"};
     return names[s];
 }
 
@@ -25,8 +28,8 @@ static void set_state(struct session_core *c, struct session_attachment *a, enum
     if (a->state == to)
         return;
     bool was_ready = a->state == ATT_READY;
-    session_trace(c, "attachment", a->name, session_att_state_name(a->state), session_att_state_name(to), by, reason,
-                  c->inst.me.epoch, NULL, to == ATT_RETRY);
+    session_trace(c, "attachment", a->name, session_att_state_name(a->state), session_att_state_name(to), by,
+                  reason, c->inst.me.epoch, NULL, to == ATT_RETRY);
     a->state = to;
     if (was_ready || to == ATT_READY)
         session_all_dirty(c);
@@ -62,9 +65,10 @@ void session_att_need(struct session_core *c)
             continue;
         }
         char name[CONTRACT_NAME_SIZE];
-        if (!room || contract_attachment_name(name, c->cfg.provider, c->cfg.node, s->s.vpc, NULL) != BASE_OK) {
-            session_trace(c, "attachment", s->s.vpc, "None", "None", "service", room ? "BadName" : "TooManyVPCs", 0, NULL,
-                          true);
+        if (!room ||
+            contract_attachment_name(name, c->cfg.provider, c->cfg.node, s->s.vpc, NULL) != BASE_OK) {
+            session_trace(c, "attachment", s->s.vpc, "None", "None", "service",
+                          room ? "BadName" : "TooManyVPCs", 0, NULL, true);
             continue;
         }
         *room = (struct session_attachment){.used = true, .needed = true};
@@ -91,8 +95,9 @@ static bool row_ready(const struct session_core *c, const struct session_attachm
 {
     const struct contract_attachment *r = &a->row;
     return a->have_row && base_uuid_eq(&r->spec.instance.uid, &c->inst.me.instance_uid) &&
-           r->spec.instance_epoch == c->inst.me.epoch && r->status.accepted_instance_epoch == c->inst.me.epoch &&
-           c->inst.me.epoch > 0 && (r->status.ready.status == CONTRACT_COND_TRUE || base_mutant("condition-6.ready")) &&
+           r->spec.instance_epoch == c->inst.me.epoch &&
+           r->status.accepted_instance_epoch == c->inst.me.epoch && c->inst.me.epoch > 0 &&
+           (r->status.ready.status == CONTRACT_COND_TRUE || base_mutant("condition-6.ready")) &&
            r->meta.deleting == 0 && r->status.device[0] != '\0';
 }
 
@@ -253,7 +258,8 @@ void session_att_row(struct session_core *c, const struct contract_attachment *r
         /* Rows may be listed before the services that need them: remembered under their VPC. */
         struct session_attachment *room = NULL;
         char name[CONTRACT_NAME_SIZE];
-        if (deleted || contract_attachment_name(name, c->cfg.provider, c->cfg.node, row->spec.vpc, NULL) != BASE_OK ||
+        if (deleted ||
+            contract_attachment_name(name, c->cfg.provider, c->cfg.node, row->spec.vpc, NULL) != BASE_OK ||
             strcmp(name, row->meta.name) != 0)
             return;
         for (uint32_t i = 0; i < c->cfg.max_attachments && !room; i++)
@@ -310,7 +316,8 @@ void session_att_tun(struct session_core *c, uint32_t tun_id, int code)
         } else {
             a->tun_id = 0;
             a->tun_open = false;
-            retry(c, a, code == BASE_EDENIED ? "TunDenied" : "TunUnavailable", session_backoff(c, a->tries++));
+            retry(c, a, code == BASE_EDENIED ? "TunDenied" : "TunUnavailable",
+                  session_backoff(c, a->tries++));
         }
         session_dirty(c, session_entity_att(c, a));
         session_att_wake(c, a);
@@ -323,5 +330,6 @@ void session_att_down(struct session_core *c)
 {
     for (uint32_t i = 0; i < c->cfg.max_attachments; i++)
         if (c->att[i].used)
-            session_dirty(c, session_entity_att(c, &c->att[i])); /* the instance is not held: settle closes the device */
+            session_dirty(c, session_entity_att(
+                                 c, &c->att[i])); /* the instance is not held: settle closes the device */
 }

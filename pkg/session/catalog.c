@@ -2,8 +2,9 @@
  *
  * session/catalog.c - what the watches and reads say of bindings, services and own claims.
  *
- * Nothing here extends anything: rows may start something or take authority away; what they are worth in time is
- * proof.c's and the reads' business. A row that is older than what was applied of it changes nothing (section 5).
+ * Nothing here extends anything: rows may start something or take authority away; what they are worth in time
+ * is proof.c's and the reads' business. A row that is older than what was applied of it changes nothing
+ * (section 5).
  */
 #include "session/int.h"
 
@@ -21,7 +22,8 @@ static bool older(const char *a, const char *b)
            !base_mutant("row.older");
 }
 
-/* ---- connectors by name ----------------------------------------------------------------------------------------- */
+/* ---- connectors by name
+ * ----------------------------------------------------------------------------------------- */
 static uint32_t *bucket_of(struct session_core *c, const char *name)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
@@ -80,7 +82,8 @@ void session_all_dirty(struct session_core *c)
             session_dirty(c, session_entity_conn(c, &c->conn[i]));
 }
 
-/* ---- bindings ------------------------------------------------------------------------------------------------------- */
+/* ---- bindings
+ * ------------------------------------------------------------------------------------------------------- */
 static void touch(void *arg, uint32_t slot)
 {
     struct session_core *c = arg;
@@ -103,7 +106,8 @@ bool session_binding_row(struct session_core *c, const struct contract_binding *
         n = session_conn_make(c, b->meta.name);
         if (!n) {
             c->bindings_overflow = true;
-            session_trace(c, "connector", b->meta.name, "None", "None", "binding", "TooManyBindings", 0, NULL, true);
+            session_trace(c, "connector", b->meta.name, "None", "None", "binding", "TooManyBindings", 0, NULL,
+                          true);
             return false;
         }
     }
@@ -139,7 +143,9 @@ void session_binding_gone(struct session_core *c, struct session_conn *n)
     session_dirty(c, session_entity_conn(c, n));
 }
 
-/* ---- services --------------------------------------------------------------------------------------------------------- */
+/* ---- services
+ * ---------------------------------------------------------------------------------------------------------
+ */
 static struct session_service *service_find(struct session_core *c, const char *name)
 {
     for (uint32_t i = 0; i < c->cfg.max_services; i++)
@@ -150,7 +156,8 @@ static struct session_service *service_find(struct session_core *c, const char *
 
 struct session_service *session_service_of(struct session_core *c, struct session_conn *n)
 {
-    if (n->svc < c->cfg.max_services && c->svc[n->svc].used && strcmp(c->svc[n->svc].s.name, n->b.service) == 0)
+    if (n->svc < c->cfg.max_services && c->svc[n->svc].used &&
+        strcmp(c->svc[n->svc].s.name, n->b.service) == 0)
         return &c->svc[n->svc];
     struct session_service *s = service_find(c, n->b.service);
     n->svc = s ? (uint32_t)(s - c->svc) : NO_CONN;
@@ -190,7 +197,9 @@ static void service_gone(struct session_core *c, struct session_service *s)
     session_all_dirty(c);
 }
 
-/* ---- claims ------------------------------------------------------------------------------------------------------------ */
+/* ---- claims
+ * ------------------------------------------------------------------------------------------------------------
+ */
 bool session_claim_apply(struct session_core *c, struct session_conn *n, const struct contract_claim *row)
 {
     struct session_claim *k = &n->claim;
@@ -240,11 +249,13 @@ void session_claim_row(struct session_core *c, const struct contract_claim *row,
         (void)session_claim_apply(c, n, row);
         return;
     }
-    if (deleted || !lease_row_mine(row, &c->inst.me) || row->spec.release_time != 0 || row->meta.deleting != 0)
+    if (deleted || !lease_row_mine(row, &c->inst.me) || row->spec.release_time != 0 ||
+        row->meta.deleting != 0)
         return;
     const struct lease_attempt *a = n ? session_attempt_of(n, &row->spec.lease_uuid) : NULL;
     if (a && (n->state == CONN_CLAIMING || n->state == CONN_RETRYING || n->state == CONN_CHECKING)) {
-        /* our nonce is there: it landed, with the deadline of that attempt's send; the row is known to the watch */
+        /* our nonce is there: it landed, with the deadline of that attempt's send; the row is known to the
+         * watch */
         struct session_answer an = {.ask = n->ask, .code = BASE_OK, .sent = a->sent};
         if (n->state == CONN_CLAIMING && a == &n->attempt && n->op != LEASE_CLOSING) {
             struct contract_object o = {.kind = CONTRACT_CLAIM};
@@ -257,11 +268,13 @@ void session_claim_row(struct session_core *c, const struct contract_claim *row,
         return; /* else: the read that is on its way, or comes next, finds it */
     }
     /* Held by this process, and no session of it: a write that landed late. It is given back at once. */
-    session_release(c, &row->spec.prefix, &row->meta.uid, &row->spec.lease_uuid, row->spec.epoch, "LateLanding",
-                    &row->spec.correlation);
+    session_release(c, &row->spec.prefix, &row->meta.uid, &row->spec.lease_uuid, row->spec.epoch,
+                    "LateLanding", &row->spec.correlation);
 }
 
-/* ---- collections ---------------------------------------------------------------------------------------------------------- */
+/* ---- collections
+ * ----------------------------------------------------------------------------------------------------------
+ */
 static void binding_deleted(struct session_core *c, const struct contract_binding *b)
 {
     struct session_conn *n = session_conn_find(c, b->meta.name);

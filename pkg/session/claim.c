@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * session/claim.c - acquire, takeover and closing takeover: record, write, outcome (contract section 4). The record of a
- * decision is durable before the write that it allows; a write whose outcome is unknown gives no authority, and reading
- * back decides.
+ * session/claim.c - acquire, takeover and closing takeover: record, write, outcome (contract section 4). The
+ * record of a decision is durable before the write that it allows; a write whose outcome is unknown gives no
+ * authority, and reading back decides.
  */
 #include "session/int.h"
 
@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-const struct lease_attempt *session_attempt_of(const struct session_conn *n, const struct base_uuid *lease_uuid)
+const struct lease_attempt *session_attempt_of(const struct session_conn *n,
+                                               const struct base_uuid *lease_uuid)
 {
     if (n->attempt.op != 0 && base_uuid_eq(&n->attempt.lease_uuid, lease_uuid))
         return &n->attempt;
@@ -26,7 +27,10 @@ enum conn_state session_decide(struct session_core *c, struct session_conn *n, e
     const struct contract_claim *row = n->desk >= 0 ? &c->desk[n->desk] : NULL;
     struct session_audit *a =
         session_audit(c, op == LEASE_ACQUIRE ? SESSION_AUDIT_ACQUIRE : SESSION_AUDIT_TAKEOVER, true,
-                      op == LEASE_CLOSING ? "ClosingTakeover" : op == LEASE_ACQUIRE ? "Acquire" : "Takeover", NULL);
+                      op == LEASE_CLOSING   ? "ClosingTakeover"
+                      : op == LEASE_ACQUIRE ? "Acquire"
+                                            : "Takeover",
+                      NULL);
     n->op = op;
     n->op_epoch = row ? row->spec.epoch + 1 : 1;
     n->lease_uuid = session_uuid(c); /* one for every attempt: it is also the nonce */
@@ -73,8 +77,8 @@ enum conn_state session_on_audited(struct session_core *c, struct session_conn *
     struct contract_object *o;
     n->attempt = (struct lease_attempt){.op = n->op, .lease_uuid = n->lease_uuid, .sent = c->now};
     bool create = n->op == LEASE_ACQUIRE;
-    n->ask = session_write(c, session_entity_conn(c, n), create ? SESSION_FX_CREATE : SESSION_FX_UPDATE, CONTRACT_CLAIM,
-                           &n->req.correlation, false, &o);
+    n->ask = session_write(c, session_entity_conn(c, n), create ? SESSION_FX_CREATE : SESSION_FX_UPDATE,
+                           CONTRACT_CLAIM, &n->req.correlation, false, &o);
     n->ask_by = base_time_add(c->now, SESSION_WRITE_WAIT);
     if (create) {
         lease_build_acquire(&o->u.claim, &c->inst.me, &t, &n->lease_uuid, c->wall, &n->req.correlation);
@@ -93,8 +97,8 @@ enum conn_state session_on_audited(struct session_core *c, struct session_conn *
 }
 
 /* The row is mine since `sent`, the send of the write that is seen in it. */
-enum conn_state session_landed(struct session_core *c, struct session_conn *n, const struct contract_claim *row,
-                               base_time sent)
+enum conn_state session_landed(struct session_core *c, struct session_conn *n,
+                               const struct contract_claim *row, base_time sent)
 {
     struct session_claim *k = &n->claim;
     bool closing = row->spec.release_time != 0;
@@ -123,7 +127,8 @@ enum conn_state session_landed(struct session_core *c, struct session_conn *n, c
     /* beside the foundation's accept: the binding again (contract section 3, step 4) */
     n->read_failed = WHY_NONE;
     n->retry_at = 0;
-    n->ask_binding = session_get(c, session_entity_conn(c, n), CONTRACT_BINDING, n->b.name, &n->req.correlation);
+    n->ask_binding =
+        session_get(c, session_entity_conn(c, n), CONTRACT_BINDING, n->b.name, &n->req.correlation);
     n->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
     return CONN_WAITING;
 }
@@ -151,7 +156,8 @@ enum conn_state session_on_claimed(struct session_core *c, struct session_conn *
         n->unknown[1] = n->unknown[0];
         n->unknown[0] = n->attempt;
     } else {
-        not_landed(c, n, an->code == BASE_EDENIED || an->code == BASE_EINVAL ? "ClaimRefused" : "Conflict", false);
+        not_landed(c, n, an->code == BASE_EDENIED || an->code == BASE_EINVAL ? "ClaimRefused" : "Conflict",
+                   false);
     }
     n->attempt.op = (enum lease_op)0;
     if (n->req.flow == 0) /* nobody waits; if it lands late after all, it is given back (catalog.c) */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * session/conditions.c - when may a packet pass? Contract section 7, one function for each of the seven conditions, and
- * section 6, the session deadline.
+ * session/conditions.c - when may a packet pass? Contract section 7, one function for each of the seven
+ * conditions, and section 6, the session deadline.
  */
 #include "session/int.h"
 
@@ -9,7 +9,8 @@
 
 static const struct session_reason holds = {0};
 
-/* 1: it is its connector's current session generation, and the claim's prefix is the binding's reservation. */
+/* 1: it is its connector's current session generation, and the claim's prefix is the binding's reservation.
+ */
 static struct session_reason current(struct session_core *c, struct session_conn *n, bool for_request)
 {
     (void)c;
@@ -139,8 +140,8 @@ static struct session_reason deadline(struct session_core *c, struct session_con
     return session_reason_of(WHY_SERVICE_EXPIRED);
 }
 
-/* The authority's word on this connector (contract section 6, mission A6): not one of the seven, but what the grant in
- * the deadline rests on; it is looked at as soon as it changes, not when the grant ends. */
+/* The authority's word on this connector (contract section 6, mission A6): not one of the seven, but what the
+ * grant in the deadline rests on; it is looked at as soon as it changes, not when the grant ends. */
 static struct session_reason authority(struct session_core *c, struct session_conn *n, bool for_request)
 {
     const uint8_t *digest = for_request ? n->req.digest : n->ses.digest;

@@ -4,17 +4,19 @@
  *
  *                                 +--------- 409, unknown, not free -----------+
  *                                 v                                            |
- *   IDLE --request--> PENDING -> READING -> LISTING -> RESERVING -> CHECKING -> AUDITING -> CLAIMING --landed--+
- *     ^                  instance, attachment      \__ reservation known __^     (RETRYING: pause)             |
- *     |                                                                          (CLOSING: an old row ends)    v
- *     +--- released <-- STOPPING <--lost, ended-- FORWARDING <--seven conditions hold-- WAITING <--------------+
- *     |                    | ^  \--request--> HANDOFF --stopped--> WAITING (same claim, next generation)
- *     +--stopped-- RETIRED<+ +----- FORWARDING --request (authenticated)--> HANDOFF --not stopped in Q--> RETIRED
+ *   IDLE --request--> PENDING -> READING -> LISTING -> RESERVING -> CHECKING -> AUDITING -> CLAIMING
+ * --landed--+ ^                  instance, attachment      \__ reservation known __^     (RETRYING: pause) |
+ *     |                                                                          (CLOSING: an old row ends) v
+ *     +--- released <-- STOPPING <--lost, ended-- FORWARDING <--seven conditions hold-- WAITING
+ * <--------------+ |                    | ^  \--request--> HANDOFF --stopped--> WAITING (same claim, next
+ * generation)
+ *     +--stopped-- RETIRED<+ +----- FORWARDING --request (authenticated)--> HANDOFF --not stopped in Q-->
+ * RETIRED
  *
- * What holds in which state is asserted by session_conn_check. A request that waits is answered exactly once: ADMIT, or
- * REFUSE after at most SESSION_REQUEST_WAIT. The claim outlives its request: in WAITING it stays for the next one, and
- * is given back when nobody came. Releases are jobs of their own (release.c): they never wait for a session's teardown
- * beyond the barrier, and nothing here waits for them.
+ * What holds in which state is asserted by session_conn_check. A request that waits is answered exactly once:
+ * ADMIT, or REFUSE after at most SESSION_REQUEST_WAIT. The claim outlives its request: in WAITING it stays
+ * for the next one, and is given back when nobody came. Releases are jobs of their own (release.c): they
+ * never wait for a session's teardown beyond the barrier, and nothing here waits for them.
  */
 #include "session/int.h"
 
@@ -25,8 +27,8 @@
 const char *session_conn_state_name(enum conn_state s)
 {
     static const char *const names[CONN_STATE_N] = {
-        "Idle",     "Pending", "Reading",  "Listing", "Reserving",  "Checking", "Auditing", "Claiming",
-        "Closing",  "Retrying", "Waiting", "Forwarding", "Handoff", "Stopping", "Retired"};
+        "Idle",    "Pending",  "Reading", "Listing",    "Reserving", "Checking", "Auditing", "Claiming",
+        "Closing", "Retrying", "Waiting", "Forwarding", "Handoff",   "Stopping", "Retired"};
     return names[s];
 }
 
@@ -37,9 +39,11 @@ static const char *ev_name(enum conn_ev ev)
     return names[ev];
 }
 
-/* ---- the waiting request ---------------------------------------------------------------------------------------- */
+/* ---- the waiting request
+ * ---------------------------------------------------------------------------------------- */
 void session_refuse(struct session_core *c, struct session_conn *n, uint64_t flow, struct session_reason why,
-                    unsigned retry_after, const struct base_correlation *correlation, const char *credential_id)
+                    unsigned retry_after, const struct base_correlation *correlation,
+                    const char *credential_id)
 {
     const char **said = n ? &n->rejected : &c->rejected;
     base_time *said_at = n ? &n->rejected_at : &c->rejected_at;
@@ -71,7 +75,8 @@ static void drop_wait(struct session_core *c, struct session_conn *n)
     n->park_since = c->now;
 }
 
-void session_refuse_wait(struct session_core *c, struct session_conn *n, struct session_reason why, unsigned retry_after)
+void session_refuse_wait(struct session_core *c, struct session_conn *n, struct session_reason why,
+                         unsigned retry_after)
 {
     if (n->req.flow == 0)
         return;
@@ -110,7 +115,8 @@ static unsigned wait_left(const struct session_core *c, const struct session_con
     return (unsigned)((end - c->now + BASE_SEC - 1) / BASE_SEC);
 }
 
-/* ---- sessions ------------------------------------------------------------------------------------------------------- */
+/* ---- sessions
+ * ------------------------------------------------------------------------------------------------------- */
 static void admit(struct session_core *c, struct session_conn *n)
 {
     const struct session_service *s = session_service_of(c, n);
@@ -166,9 +172,10 @@ static bool is_expiry(const struct session_reason *why)
 
 static void record_end(struct session_core *c, struct session_conn *n, struct session_reason why)
 {
-    /* an expiry is observed and recorded; any other end of authority that came from outside is evidence, too */
-    struct session_audit *a =
-        session_audit(c, is_expiry(&why) ? SESSION_AUDIT_EXPIRY : SESSION_AUDIT_REJECT, is_expiry(&why), why.name, NULL);
+    /* an expiry is observed and recorded; any other end of authority that came from outside is evidence, too
+     */
+    struct session_audit *a = session_audit(c, is_expiry(&why) ? SESSION_AUDIT_EXPIRY : SESSION_AUDIT_REJECT,
+                                            is_expiry(&why), why.name, NULL);
     contract_claim_name(a->object, &n->claim.prefix);
     a->object_uid = n->claim.uid;
     a->epoch = n->claim.epoch;
@@ -198,7 +205,8 @@ static enum conn_state end_session(struct session_core *c, struct session_conn *
     return CONN_STOPPING;
 }
 
-/* ---- handlers: each returns the next state --------------------------------------------------------------------------- */
+/* ---- handlers: each returns the next state
+ * --------------------------------------------------------------------------- */
 static enum conn_state stay(struct session_core *c, struct session_conn *n, const struct conn_in *in)
 {
     (void)c;
@@ -206,7 +214,8 @@ static enum conn_state stay(struct session_core *c, struct session_conn *n, cons
     return n->state;
 }
 
-/* A result that nothing waits for in this state: session_conn_answer and _event drop it before it gets here. */
+/* A result that nothing waits for in this state: session_conn_answer and _event drop it before it gets here.
+ */
 static enum conn_state illegal(struct session_core *c, struct session_conn *n, const struct conn_in *in)
 {
     (void)c;
@@ -240,7 +249,8 @@ static enum conn_state request_third(struct session_core *c, struct session_conn
 }
 
 /* The request is authenticated (session_request); only now is the open session touched. */
-static enum conn_state request_handoff(struct session_core *c, struct session_conn *n, const struct conn_in *in)
+static enum conn_state request_handoff(struct session_core *c, struct session_conn *n,
+                                       const struct conn_in *in)
 {
     stop(c, n, true);
     n->ses.keep = true;
@@ -248,7 +258,8 @@ static enum conn_state request_handoff(struct session_core *c, struct session_co
     return CONN_HANDOFF;
 }
 
-static enum conn_state request_stopping(struct session_core *c, struct session_conn *n, const struct conn_in *in)
+static enum conn_state request_stopping(struct session_core *c, struct session_conn *n,
+                                        const struct conn_in *in)
 {
     (void)c;
     set_wait(c, n, in->request);
@@ -309,7 +320,8 @@ static enum conn_state stopped(struct session_core *c, struct session_conn *n, c
     return after_stop(c, n);
 }
 
-static enum conn_state stopped_retired(struct session_core *c, struct session_conn *n, const struct conn_in *in)
+static enum conn_state stopped_retired(struct session_core *c, struct session_conn *n,
+                                       const struct conn_in *in)
 {
     (void)in;
     forget_session(c, n);
@@ -317,8 +329,10 @@ static enum conn_state stopped_retired(struct session_core *c, struct session_co
     return CONN_IDLE;
 }
 
-/* The old session's I/O did not stop within Q: its route is given back, nobody is admitted until it has stopped. */
-static enum conn_state settle_stopping(struct session_core *c, struct session_conn *n, const struct conn_in *in)
+/* The old session's I/O did not stop within Q: its route is given back, nobody is admitted until it has
+ * stopped. */
+static enum conn_state settle_stopping(struct session_core *c, struct session_conn *n,
+                                       const struct conn_in *in)
 {
     (void)in;
     if (c->now < n->stop_by)
@@ -357,7 +371,8 @@ static enum conn_state settle_early(struct session_core *c, struct session_conn 
     return n->state;
 }
 
-static enum conn_state settle_claiming(struct session_core *c, struct session_conn *n, const struct conn_in *in)
+static enum conn_state settle_claiming(struct session_core *c, struct session_conn *n,
+                                       const struct conn_in *in)
 {
     (void)in;
     if (n->claim.identity == c->inst.serial)
@@ -376,7 +391,8 @@ static void forget_claim(struct session_conn *n)
     n->reread = false;
 }
 
-static enum conn_state settle_closing(struct session_core *c, struct session_conn *n, const struct conn_in *in)
+static enum conn_state settle_closing(struct session_core *c, struct session_conn *n,
+                                      const struct conn_in *in)
 {
     const struct session_claim *k = &n->claim;
     if (n->req.flow == 0 || k->identity != c->inst.serial || !session_admitting(c) || !n->bound || !k->mine) {
@@ -390,7 +406,8 @@ static enum conn_state settle_closing(struct session_core *c, struct session_con
     return session_begin(c, n);
 }
 
-static enum conn_state settle_waiting(struct session_core *c, struct session_conn *n, const struct conn_in *in)
+static enum conn_state settle_waiting(struct session_core *c, struct session_conn *n,
+                                      const struct conn_in *in)
 {
     (void)in;
     struct session_reason why = session_claim_worth(c, n);
@@ -403,14 +420,15 @@ static enum conn_state settle_waiting(struct session_core *c, struct session_con
         return session_give_up(c, n, why);
     }
     if (!n->reread && n->ask_binding == 0 && c->now >= n->retry_at) {
-        n->ask_binding = session_get(c, session_entity_conn(c, n), CONTRACT_BINDING, n->b.name, &n->req.correlation);
+        n->ask_binding =
+            session_get(c, session_entity_conn(c, n), CONTRACT_BINDING, n->b.name, &n->req.correlation);
         n->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
     }
     if (n->req.flow == 0) {
         base_time ready = n->park_since;
         if (n->claim.closed_epoch < n->claim.epoch - 1)
-            ready = base_time_max(
-                ready, lease_wait_end(n->claim.max_lease_s, n->claim.first_seen, &c->cfg.timing));
+            ready = base_time_max(ready,
+                                  lease_wait_end(n->claim.max_lease_s, n->claim.first_seen, &c->cfg.timing));
         if (c->now < base_time_add(ready, SESSION_LINGER))
             return CONN_WAITING;
         session_release_claim(c, n, session_reason_of(WHY_NOBODY_CAME).name);
@@ -423,7 +441,8 @@ static enum conn_state settle_waiting(struct session_core *c, struct session_con
     return CONN_FORWARDING;
 }
 
-/* The second reading of the binding, after the claim landed and before the first packet (contract section 3, step 4). */
+/* The second reading of the binding, after the claim landed and before the first packet (contract section 3,
+ * step 4). */
 static enum conn_state read_waiting(struct session_core *c, struct session_conn *n, const struct conn_in *in)
 {
     (void)in;
@@ -441,7 +460,8 @@ static enum conn_state read_waiting(struct session_core *c, struct session_conn 
     return CONN_WAITING;
 }
 
-static enum conn_state settle_forwarding(struct session_core *c, struct session_conn *n, const struct conn_in *in)
+static enum conn_state settle_forwarding(struct session_core *c, struct session_conn *n,
+                                         const struct conn_in *in)
 {
     (void)in;
     struct session_reason why = session_conditions(c, n, false);
@@ -461,179 +481,180 @@ static enum conn_state settle_forwarding(struct session_core *c, struct session_
 typedef enum conn_state (*conn_fn)(struct session_core *c, struct session_conn *n, const struct conn_in *in);
 #define TO(s) (1U << CONN_##s)
 /* wherever arbitration may lead */
-#define ARBITRATE                                                                                                      \
-    (TO(IDLE) | TO(PENDING) | TO(READING) | TO(LISTING) | TO(RESERVING) | TO(CHECKING) | TO(AUDITING) | TO(RETRYING) |   \
-     TO(WAITING))
+#define ARBITRATE                                                                                            \
+    (TO(IDLE) | TO(PENDING) | TO(READING) | TO(LISTING) | TO(RESERVING) | TO(CHECKING) | TO(AUDITING) |      \
+     TO(RETRYING) | TO(WAITING))
 static const struct conn_cell {
     conn_fn fn;
     unsigned to; /* allowed next states besides the same one */
-} table[CONN_STATE_N][CONN_EV_N] = {
-    [CONN_IDLE] =
-        {
-            [CONN_EV_REQUEST] = {request_idle, TO(PENDING) | TO(READING)},
-            [CONN_EV_GONE] = {stay, 0},
-            [CONN_EV_ENDED] = {stay, 0},
-            [CONN_EV_STOPPED] = {stay, 0},
-            [CONN_EV_READ] = {illegal, 0},
-            [CONN_EV_WROTE] = {illegal, 0},
-            [CONN_EV_AUDITED] = {illegal, 0},
-            [CONN_EV_SETTLE] = {stay, 0},
-        },
-    [CONN_PENDING] =
-        {
-            [CONN_EV_REQUEST] = {request_join, 0},
-            [CONN_EV_GONE] = {gone_early, TO(IDLE)},
-            [CONN_EV_ENDED] = {stay, 0},
-            [CONN_EV_STOPPED] = {stay, 0},
-            [CONN_EV_READ] = {illegal, 0},
-            [CONN_EV_WROTE] = {illegal, 0},
-            [CONN_EV_AUDITED] = {illegal, 0},
-            [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(READING)},
-        },
-    [CONN_READING] =
-        {
-            [CONN_EV_REQUEST] = {request_join, 0},
-            [CONN_EV_GONE] = {gone_early, TO(IDLE)},
-            [CONN_EV_ENDED] = {stay, 0},
-            [CONN_EV_STOPPED] = {stay, 0},
-            [CONN_EV_READ] = {session_on_read, ARBITRATE},
-            [CONN_EV_WROTE] = {illegal, 0},
-            [CONN_EV_AUDITED] = {illegal, 0},
-            [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING)},
-        },
-    [CONN_LISTING] =
-        {
-            [CONN_EV_REQUEST] = {request_join, 0},
-            [CONN_EV_GONE] = {gone_early, TO(IDLE)},
-            [CONN_EV_ENDED] = {stay, 0},
-            [CONN_EV_STOPPED] = {stay, 0},
-            [CONN_EV_READ] = {session_on_list, ARBITRATE},
-            [CONN_EV_WROTE] = {illegal, 0},
-            [CONN_EV_AUDITED] = {illegal, 0},
-            [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING) | TO(READING)},
-        },
-    [CONN_RESERVING] =
-        {
-            [CONN_EV_REQUEST] = {request_join, 0},
-            [CONN_EV_GONE] = {gone_early, TO(IDLE)},
-            [CONN_EV_ENDED] = {stay, 0},
-            [CONN_EV_STOPPED] = {stay, 0},
-            [CONN_EV_READ] = {illegal, 0},
-            [CONN_EV_WROTE] = {session_on_reserved, ARBITRATE},
-            [CONN_EV_AUDITED] = {illegal, 0},
-            [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING) | TO(READING)},
-        },
-    [CONN_CHECKING] =
-        {
-            [CONN_EV_REQUEST] = {request_join, 0},
-            [CONN_EV_GONE] = {gone_early, TO(IDLE)},
-            [CONN_EV_ENDED] = {stay, 0},
-            [CONN_EV_STOPPED] = {stay, 0},
-            [CONN_EV_READ] = {session_on_row, ARBITRATE},
-            [CONN_EV_WROTE] = {illegal, 0},
-            [CONN_EV_AUDITED] = {illegal, 0},
-            [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING) | TO(READING)},
-        },
-    [CONN_AUDITING] =
-        {
-            [CONN_EV_REQUEST] = {request_join, 0},
-            [CONN_EV_GONE] = {gone_early, TO(IDLE)},
-            [CONN_EV_ENDED] = {stay, 0},
-            [CONN_EV_STOPPED] = {stay, 0},
-            [CONN_EV_READ] = {illegal, 0},
-            [CONN_EV_WROTE] = {illegal, 0},
-            [CONN_EV_AUDITED] = {session_on_audited, TO(CLAIMING) | TO(IDLE) | TO(PENDING) | TO(READING)},
-            [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING) | TO(READING)},
-        },
-    [CONN_CLAIMING] =
-        {
-            [CONN_EV_REQUEST] = {request_join, 0},
-            [CONN_EV_GONE] = {gone_late, 0},
-            [CONN_EV_ENDED] = {stay, 0},
-            [CONN_EV_STOPPED] = {stay, 0},
-            [CONN_EV_READ] = {illegal, 0},
-            [CONN_EV_WROTE] = {session_on_claimed,
-                               TO(WAITING) | TO(CLOSING) | TO(CHECKING) | TO(RETRYING) | TO(IDLE)},
-            [CONN_EV_AUDITED] = {illegal, 0},
-            [CONN_EV_SETTLE] = {settle_claiming, TO(IDLE) | TO(PENDING) | TO(READING)},
-        },
-    [CONN_CLOSING] =
-        {
-            [CONN_EV_REQUEST] = {request_join, 0},
-            [CONN_EV_GONE] = {gone_early, TO(IDLE)},
-            [CONN_EV_ENDED] = {stay, 0},
-            [CONN_EV_STOPPED] = {stay, 0},
-            [CONN_EV_READ] = {illegal, 0},
-            [CONN_EV_WROTE] = {illegal, 0},
-            [CONN_EV_AUDITED] = {illegal, 0},
-            [CONN_EV_SETTLE] = {settle_closing, TO(IDLE) | TO(PENDING) | TO(READING)},
-        },
-    [CONN_RETRYING] =
-        {
-            [CONN_EV_REQUEST] = {request_join, 0},
-            [CONN_EV_GONE] = {gone_early, TO(IDLE)},
-            [CONN_EV_ENDED] = {stay, 0},
-            [CONN_EV_STOPPED] = {stay, 0},
-            [CONN_EV_READ] = {illegal, 0},
-            [CONN_EV_WROTE] = {illegal, 0},
-            [CONN_EV_AUDITED] = {illegal, 0},
-            [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING) | TO(READING) | TO(CHECKING)},
-        },
-    [CONN_WAITING] =
-        {
-            [CONN_EV_REQUEST] = {request_join, 0},
-            [CONN_EV_GONE] = {gone_late, 0},
-            [CONN_EV_ENDED] = {stay, 0},
-            [CONN_EV_STOPPED] = {stay, 0},
-            [CONN_EV_READ] = {read_waiting, TO(IDLE)},
-            [CONN_EV_WROTE] = {illegal, 0},
-            [CONN_EV_AUDITED] = {illegal, 0},
-            [CONN_EV_SETTLE] = {settle_waiting, TO(FORWARDING) | TO(IDLE)},
-        },
-    [CONN_FORWARDING] =
-        {
-            [CONN_EV_REQUEST] = {request_handoff, TO(HANDOFF)},
-            [CONN_EV_GONE] = {stay, 0},
-            [CONN_EV_ENDED] = {ended, TO(STOPPING)},
-            [CONN_EV_STOPPED] = {stay, 0},
-            [CONN_EV_READ] = {illegal, 0},
-            [CONN_EV_WROTE] = {illegal, 0},
-            [CONN_EV_AUDITED] = {illegal, 0},
-            [CONN_EV_SETTLE] = {settle_forwarding, TO(STOPPING)},
-        },
-    [CONN_HANDOFF] =
-        {
-            [CONN_EV_REQUEST] = {request_third, 0},
-            [CONN_EV_GONE] = {gone_late, TO(STOPPING)},
-            [CONN_EV_ENDED] = {stay, 0}, /* the barrier still has to be heard of */
-            [CONN_EV_STOPPED] = {stopped, TO(WAITING) | TO(IDLE) | TO(PENDING) | TO(READING)},
-            [CONN_EV_READ] = {illegal, 0},
-            [CONN_EV_WROTE] = {illegal, 0},
-            [CONN_EV_AUDITED] = {illegal, 0},
-            [CONN_EV_SETTLE] = {settle_stopping, TO(RETIRED) | TO(IDLE)},
-        },
-    [CONN_STOPPING] =
-        {
-            [CONN_EV_REQUEST] = {request_stopping, TO(HANDOFF)},
-            [CONN_EV_GONE] = {stay, 0},
-            [CONN_EV_ENDED] = {stay, 0},
-            [CONN_EV_STOPPED] = {stopped, TO(IDLE)},
-            [CONN_EV_READ] = {illegal, 0},
-            [CONN_EV_WROTE] = {illegal, 0},
-            [CONN_EV_AUDITED] = {illegal, 0},
-            [CONN_EV_SETTLE] = {settle_stopping, TO(RETIRED) | TO(IDLE)},
-        },
-    [CONN_RETIRED] =
-        {
-            [CONN_EV_REQUEST] = {request_third, 0},
-            [CONN_EV_GONE] = {stay, 0},
-            [CONN_EV_ENDED] = {stay, 0},
-            [CONN_EV_STOPPED] = {stopped_retired, TO(IDLE)},
-            [CONN_EV_READ] = {illegal, 0},
-            [CONN_EV_WROTE] = {illegal, 0},
-            [CONN_EV_AUDITED] = {illegal, 0},
-            [CONN_EV_SETTLE] = {stay, 0},
-        },
+} table[CONN_STATE_N][CONN_EV_N] =
+    {
+        [CONN_IDLE] =
+            {
+                [CONN_EV_REQUEST] = {request_idle, TO(PENDING) | TO(READING)},
+                [CONN_EV_GONE] = {stay, 0},
+                [CONN_EV_ENDED] = {stay, 0},
+                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_READ] = {illegal, 0},
+                [CONN_EV_WROTE] = {illegal, 0},
+                [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_SETTLE] = {stay, 0},
+            },
+        [CONN_PENDING] =
+            {
+                [CONN_EV_REQUEST] = {request_join, 0},
+                [CONN_EV_GONE] = {gone_early, TO(IDLE)},
+                [CONN_EV_ENDED] = {stay, 0},
+                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_READ] = {illegal, 0},
+                [CONN_EV_WROTE] = {illegal, 0},
+                [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(READING)},
+            },
+        [CONN_READING] =
+            {
+                [CONN_EV_REQUEST] = {request_join, 0},
+                [CONN_EV_GONE] = {gone_early, TO(IDLE)},
+                [CONN_EV_ENDED] = {stay, 0},
+                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_READ] = {session_on_read, ARBITRATE},
+                [CONN_EV_WROTE] = {illegal, 0},
+                [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING)},
+            },
+        [CONN_LISTING] =
+            {
+                [CONN_EV_REQUEST] = {request_join, 0},
+                [CONN_EV_GONE] = {gone_early, TO(IDLE)},
+                [CONN_EV_ENDED] = {stay, 0},
+                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_READ] = {session_on_list, ARBITRATE},
+                [CONN_EV_WROTE] = {illegal, 0},
+                [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING) | TO(READING)},
+            },
+        [CONN_RESERVING] =
+            {
+                [CONN_EV_REQUEST] = {request_join, 0},
+                [CONN_EV_GONE] = {gone_early, TO(IDLE)},
+                [CONN_EV_ENDED] = {stay, 0},
+                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_READ] = {illegal, 0},
+                [CONN_EV_WROTE] = {session_on_reserved, ARBITRATE},
+                [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING) | TO(READING)},
+            },
+        [CONN_CHECKING] =
+            {
+                [CONN_EV_REQUEST] = {request_join, 0},
+                [CONN_EV_GONE] = {gone_early, TO(IDLE)},
+                [CONN_EV_ENDED] = {stay, 0},
+                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_READ] = {session_on_row, ARBITRATE},
+                [CONN_EV_WROTE] = {illegal, 0},
+                [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING) | TO(READING)},
+            },
+        [CONN_AUDITING] =
+            {
+                [CONN_EV_REQUEST] = {request_join, 0},
+                [CONN_EV_GONE] = {gone_early, TO(IDLE)},
+                [CONN_EV_ENDED] = {stay, 0},
+                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_READ] = {illegal, 0},
+                [CONN_EV_WROTE] = {illegal, 0},
+                [CONN_EV_AUDITED] = {session_on_audited, TO(CLAIMING) | TO(IDLE) | TO(PENDING) | TO(READING)},
+                [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING) | TO(READING)},
+            },
+        [CONN_CLAIMING] =
+            {
+                [CONN_EV_REQUEST] = {request_join, 0},
+                [CONN_EV_GONE] = {gone_late, 0},
+                [CONN_EV_ENDED] = {stay, 0},
+                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_READ] = {illegal, 0},
+                [CONN_EV_WROTE] = {session_on_claimed,
+                                   TO(WAITING) | TO(CLOSING) | TO(CHECKING) | TO(RETRYING) | TO(IDLE)},
+                [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_SETTLE] = {settle_claiming, TO(IDLE) | TO(PENDING) | TO(READING)},
+            },
+        [CONN_CLOSING] =
+            {
+                [CONN_EV_REQUEST] = {request_join, 0},
+                [CONN_EV_GONE] = {gone_early, TO(IDLE)},
+                [CONN_EV_ENDED] = {stay, 0},
+                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_READ] = {illegal, 0},
+                [CONN_EV_WROTE] = {illegal, 0},
+                [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_SETTLE] = {settle_closing, TO(IDLE) | TO(PENDING) | TO(READING)},
+            },
+        [CONN_RETRYING] =
+            {
+                [CONN_EV_REQUEST] = {request_join, 0},
+                [CONN_EV_GONE] = {gone_early, TO(IDLE)},
+                [CONN_EV_ENDED] = {stay, 0},
+                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_READ] = {illegal, 0},
+                [CONN_EV_WROTE] = {illegal, 0},
+                [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING) | TO(READING) | TO(CHECKING)},
+            },
+        [CONN_WAITING] =
+            {
+                [CONN_EV_REQUEST] = {request_join, 0},
+                [CONN_EV_GONE] = {gone_late, 0},
+                [CONN_EV_ENDED] = {stay, 0},
+                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_READ] = {read_waiting, TO(IDLE)},
+                [CONN_EV_WROTE] = {illegal, 0},
+                [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_SETTLE] = {settle_waiting, TO(FORWARDING) | TO(IDLE)},
+            },
+        [CONN_FORWARDING] =
+            {
+                [CONN_EV_REQUEST] = {request_handoff, TO(HANDOFF)},
+                [CONN_EV_GONE] = {stay, 0},
+                [CONN_EV_ENDED] = {ended, TO(STOPPING)},
+                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_READ] = {illegal, 0},
+                [CONN_EV_WROTE] = {illegal, 0},
+                [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_SETTLE] = {settle_forwarding, TO(STOPPING)},
+            },
+        [CONN_HANDOFF] =
+            {
+                [CONN_EV_REQUEST] = {request_third, 0},
+                [CONN_EV_GONE] = {gone_late, TO(STOPPING)},
+                [CONN_EV_ENDED] = {stay, 0}, /* the barrier still has to be heard of */
+                [CONN_EV_STOPPED] = {stopped, TO(WAITING) | TO(IDLE) | TO(PENDING) | TO(READING)},
+                [CONN_EV_READ] = {illegal, 0},
+                [CONN_EV_WROTE] = {illegal, 0},
+                [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_SETTLE] = {settle_stopping, TO(RETIRED) | TO(IDLE)},
+            },
+        [CONN_STOPPING] =
+            {
+                [CONN_EV_REQUEST] = {request_stopping, TO(HANDOFF)},
+                [CONN_EV_GONE] = {stay, 0},
+                [CONN_EV_ENDED] = {stay, 0},
+                [CONN_EV_STOPPED] = {stopped, TO(IDLE)},
+                [CONN_EV_READ] = {illegal, 0},
+                [CONN_EV_WROTE] = {illegal, 0},
+                [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_SETTLE] = {settle_stopping, TO(RETIRED) | TO(IDLE)},
+            },
+        [CONN_RETIRED] =
+            {
+                [CONN_EV_REQUEST] = {request_third, 0},
+                [CONN_EV_GONE] = {stay, 0},
+                [CONN_EV_ENDED] = {stay, 0},
+                [CONN_EV_STOPPED] = {stopped_retired, TO(IDLE)},
+                [CONN_EV_READ] = {illegal, 0},
+                [CONN_EV_WROTE] = {illegal, 0},
+                [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_SETTLE] = {stay, 0},
+            },
 };
 
 bool session_conn_matrix_ok(void)
@@ -661,8 +682,8 @@ void session_conn_event(struct session_core *c, struct session_conn *n, const st
             session_dirty(c, ENTITY_DRAIN);
         }
         session_trace(c, "connector", n->b.name, session_conn_state_name(from), session_conn_state_name(to),
-                      ev_name(in->ev), NULL, n->claim.epoch, n->ses.flow ? &n->ses.correlation : &n->req.correlation,
-                      to == CONN_RETIRED);
+                      ev_name(in->ev), NULL, n->claim.epoch,
+                      n->ses.flow ? &n->ses.correlation : &n->req.correlation, to == CONN_RETIRED);
         if (to == CONN_WAITING || to == CONN_FORWARDING || to == CONN_PENDING)
             session_dirty(c, session_entity_conn(c, n));
     }

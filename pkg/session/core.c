@@ -2,8 +2,9 @@
  *
  * session/core.c - the ownership core: memory, one step, drain, readiness, what people may look at.
  *
- * A step hands its event to the thing that it is for; then whatever has become due or was touched ("dirty") is looked at
- * again, as long as there is room for its effects. Deadlines and wake times follow from the state after the step.
+ * A step hands its event to the thing that it is for; then whatever has become due or was touched ("dirty")
+ * is looked at again, as long as there is room for its effects. Deadlines and wake times follow from the
+ * state after the step.
  */
 #include "session/int.h"
 
@@ -14,7 +15,7 @@
 
 #define NO_CONN UINT32_MAX
 /* the most that one thing adds when it is looked at */
-#define ROOM_FX      12
+#define ROOM_FX 12
 #define ROOM_OBJECTS 2
 
 bool session_admitting(const struct session_core *c)
@@ -22,15 +23,18 @@ bool session_admitting(const struct session_core *c)
     return !c->draining && !(c->inst.state == INST_HELD && c->inst.row.meta.drain);
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------------- */
+/* ---- memory
+ * ----------------------------------------------------------------------------------------------------- */
 static int check_config(const struct session_config *cfg, struct base_err *err)
 {
     int rc = contract_timing_check(&cfg->timing, err);
     if (rc != BASE_OK)
         return base_err_wrap(err, "timing");
     if (cfg->max_connectors == 0 || cfg->max_connectors > 100000)
-        return base_err_set(err, BASE_EINVAL, "limits.connectors is %u; use 1 to 100000", cfg->max_connectors);
-    if (cfg->max_services == 0 || cfg->max_services > 4096 || cfg->max_attachments == 0 || cfg->max_attachments > 4096)
+        return base_err_set(err, BASE_EINVAL, "limits.connectors is %u; use 1 to 100000",
+                            cfg->max_connectors);
+    if (cfg->max_services == 0 || cfg->max_services > 4096 || cfg->max_attachments == 0 ||
+        cfg->max_attachments > 4096)
         return base_err_set(err, BASE_EINVAL, "limits: services is %u, attachments is %u; use 1 to 4096",
                             cfg->max_services, cfg->max_attachments);
     if (base_uuid_is_zero(&cfg->node_uid) || base_uuid_is_zero(&cfg->boot_id))
@@ -73,9 +77,10 @@ int session_core_new(struct session_core **ret, const struct session_config *cfg
     c->desk = base_calloc(SESSION_DESKS, sizeof *c->desk);
     c->name_bucket = base_calloc(buckets, sizeof *c->name_bucket);
     c->identities = authority_index_new(cfg->max_connectors);
-    rc = session_timers_init(&c->timers, ENTITY_FIXED + cfg->max_attachments + cfg->max_connectors + c->n_jobs);
-    if (rc != BASE_OK || session_flows_init(&c->flows, cfg->max_connectors) != BASE_OK || !c->att || !c->svc ||
-        !c->conn || !c->job || !c->desk || !c->name_bucket || !c->identities) {
+    rc = session_timers_init(&c->timers,
+                             ENTITY_FIXED + cfg->max_attachments + cfg->max_connectors + c->n_jobs);
+    if (rc != BASE_OK || session_flows_init(&c->flows, cfg->max_connectors) != BASE_OK || !c->att ||
+        !c->svc || !c->conn || !c->job || !c->desk || !c->name_bucket || !c->identities) {
         session_core_free(c);
         return base_err_set(err, BASE_ENOMEM, "no memory for %u connectors", cfg->max_connectors);
     }
@@ -113,7 +118,8 @@ struct session_core *session_core_free(struct session_core *c)
     return NULL;
 }
 
-/* ---- who an answer is for ------------------------------------------------------------------------------------------ */
+/* ---- who an answer is for
+ * ------------------------------------------------------------------------------------------ */
 static void answer(struct session_core *c, const struct session_in *in, uint64_t ask)
 {
     uint32_t e = session_ask_entity(c, ask);
@@ -161,7 +167,8 @@ void session_conn_audited(struct session_core *c, struct session_conn *n, uint64
 static void binding_read(struct session_core *c, struct session_conn *n, const struct session_answer *an)
 {
     if (an->code == BASE_OK && an->n_objects > 0) {
-        /* older than what the watch has shown: proves nothing and changes nothing, and the newer one is what counts */
+        /* older than what the watch has shown: proves nothing and changes nothing, and the newer one is what
+         * counts */
         if (session_binding_row(c, &an->objects[0].u.binding))
             n->b_t0 = base_time_max(n->b_t0, an->sent);
     } else if (an->code == BASE_ENOTFOUND || an->code == BASE_OK) {
@@ -227,7 +234,9 @@ void session_conn_answer(struct session_core *c, struct session_conn *n, const s
         session_conn_wake(c, n);
 }
 
-/* ---- flows ------------------------------------------------------------------------------------------------------------ */
+/* ---- flows
+ * ------------------------------------------------------------------------------------------------------------
+ */
 static void flow_event(struct session_core *c, uint64_t flow, bool stopped)
 {
     uint32_t k = session_flow_find(&c->flows, flow);
@@ -242,7 +251,8 @@ static void flow_event(struct session_core *c, uint64_t flow, bool stopped)
     session_dirty(c, session_entity_conn(c, n));
 }
 
-/* ---- drain and readiness ------------------------------------------------------------------------------------------------ */
+/* ---- drain and readiness
+ * ------------------------------------------------------------------------------------------------ */
 static void drain(struct session_core *c)
 {
     if (c->draining)
@@ -263,8 +273,8 @@ void session_drain_settle(struct session_core *c)
         return;
     if (c->now >= c->drain_by && !c->drain_gave_up) {
         c->drain_gave_up = true; /* the process may go; what it held expires by itself */
-        session_trace(c, "instance", c->inst.name, "Draining", "Draining", "time", "DrainTimeout", c->inst.me.epoch, NULL,
-                      true);
+        session_trace(c, "instance", c->inst.name, "Draining", "Draining", "time", "DrainTimeout",
+                      c->inst.me.epoch, NULL, true);
         session_timer_set(&c->timers, ENTITY_DRAIN, BASE_TIME_NEVER);
         for (uint32_t i = 0; i < c->n_jobs; i++)
             if (c->job[i].state != JOB_FREE)
@@ -272,7 +282,8 @@ void session_drain_settle(struct session_core *c)
         session_inst_event(c, INST_EV_TIME, NULL);
     }
     if (c->inst.state != INST_RELEASED && c->inst.state != INST_RELEASING) {
-        uint32_t retired = 0; /* they wait for a data thread that does not answer; their routes are given back */
+        uint32_t retired =
+            0; /* they wait for a data thread that does not answer; their routes are given back */
         for (uint32_t i = 0; i < c->cfg.max_connectors && c->busy > 0; i++)
             retired += c->conn[i].used && c->conn[i].state == CONN_RETIRED;
         if ((c->busy == retired && c->jobs_active == 0) || c->drain_gave_up)
@@ -333,11 +344,13 @@ void session_condition(struct session_core *c)
     struct session_fx *fx = session_fx(c, SESSION_FX_CONDITION);
     fx->u.condition.ready = ready;
     (void)base_fmt(fx->u.condition.reason, sizeof fx->u.condition.reason, "%s", name);
-    (void)base_fmt(fx->u.condition.message, sizeof fx->u.condition.message, "%s%s%s", text, missing[0] ? ": " : "",
-                   missing);
+    (void)base_fmt(fx->u.condition.message, sizeof fx->u.condition.message, "%s%s%s", text,
+                   missing[0] ? ": " : "", missing);
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------------- */
+/* ---- requests
+ * -------------------------------------------------------------------------------------------------------------
+ */
 static enum authority_reason identity_reason(enum session_identity id)
 {
     switch (id) {
@@ -370,7 +383,8 @@ static struct session_reason authenticate(struct session_core *c, const struct s
     uint32_t slot;
     unsigned found = authority_index_find(c->identities, w->digest, &slot);
     if (found == 0)
-        return c->bindings_overflow ? session_reason_of(WHY_TOO_MANY_BINDINGS) : session_reason_auth(AUTHORITY_NO_BINDING);
+        return c->bindings_overflow ? session_reason_of(WHY_TOO_MANY_BINDINGS)
+                                    : session_reason_auth(AUTHORITY_NO_BINDING);
     if (found > 1 && !base_mutant("identity.ambiguous"))
         return session_reason_auth(AUTHORITY_AMBIGUOUS);
     struct session_conn *n = &c->conn[slot];
@@ -408,7 +422,9 @@ int session_request(struct session_core *c, const struct session_request *rq)
     return BASE_OK;
 }
 
-/* ---- one step --------------------------------------------------------------------------------------------------------------- */
+/* ---- one step
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 static void look_at(struct session_core *c, uint32_t e)
 {
     if (e == ENTITY_INSTANCE) {
@@ -455,8 +471,8 @@ static bool legal(const struct session_core *c, const struct session_in *in)
         return in->u.request.flow != 0 && session_flow_find(&c->flows, in->u.request.flow) == UINT32_MAX &&
                !base_correlation_is_zero(&in->u.request.correlation);
     case SESSION_EV_ROW:
-        return in->u.row.object && in->u.row.object->kind == in->u.row.kind && in->u.row.kind >= CONTRACT_INSTANCE &&
-               in->u.row.kind <= CONTRACT_BINDING;
+        return in->u.row.object && in->u.row.object->kind == in->u.row.kind &&
+               in->u.row.kind >= CONTRACT_INSTANCE && in->u.row.kind <= CONTRACT_BINDING;
     case SESSION_EV_RELIST:
     case SESSION_EV_LISTED:
         return in->u.collection >= CONTRACT_INSTANCE && in->u.collection <= CONTRACT_BINDING;
@@ -559,7 +575,9 @@ int session_core_step(struct session_core *c, const struct session_in *in, struc
     return BASE_OK;
 }
 
-/* ---- looking at it ------------------------------------------------------------------------------------------------------------ */
+/* ---- looking at it
+ * ------------------------------------------------------------------------------------------------------------
+ */
 void session_core_check(const struct session_core *c)
 {
     uint32_t busy = 0, jobs = 0, desks = 0;
@@ -592,7 +610,8 @@ void session_core_summary(const struct session_core *c, struct session_summary *
     memset(ret, 0, sizeof *ret);
     ret->process_id = c->inst.me.process_id;
     ret->instance_epoch = c->inst.me.epoch;
-    (void)base_fmt(ret->instance_state, sizeof ret->instance_state, "%s", session_inst_state_name(c->inst.state));
+    (void)base_fmt(ret->instance_state, sizeof ret->instance_state, "%s",
+                   session_inst_state_name(c->inst.state));
     ret->ready = c->cond_ready;
     (void)base_fmt(ret->reason, sizeof ret->reason, "%s", c->cond_reason);
     ret->instance_deadline = lease_until(c->inst.renewed, c->inst.me.lease_seconds, c->cfg.timing.guard);

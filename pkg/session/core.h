@@ -2,19 +2,20 @@
  *
  * session/core.h - the ownership core of one agent: events in, effects out.
  *
- * Pure: no clock, no I/O, no randomness of its own; time comes with each event, identities grow from the seed in the
- * configuration. One `struct session_core` holds everything that decides: the instance lease, the attachments, what is
- * known of bindings, services and claims, and one state machine per connector. It never sees store, kube or loop: it
- * says what to do (effects) and is told what came of it (events). The same code runs in the agent and in the simulator.
+ * Pure: no clock, no I/O, no randomness of its own; time comes with each event, identities grow from the seed
+ * in the configuration. One `struct session_core` holds everything that decides: the instance lease, the
+ * attachments, what is known of bindings, services and claims, and one state machine per connector. It never
+ * sees store, kube or loop: it says what to do (effects) and is told what came of it (events). The same code
+ * runs in the agent and in the simulator.
  *
  * Rules of use
  *  - One thread. session_core_step() is called for each event, in the order in which things happened here.
- *  - The driver executes the effects of a step in order, before the next event. While ret_out->more is true it calls
- *    session_core_step() with SESSION_EV_CONTINUE at once: the core had more to say than fits.
- *  - At ret_out->wake_at (CLOCK_BOOTTIME) it sends SESSION_EV_TICK. A late tick extends nothing: deadlines are absolute
- *    and stand in the fence slots and gates.
- *  - An effect with an `ask` is answered by exactly one event that carries it, or never (lost): the core has its own
- *    deadlines. Late answers are recognised by their ask.
+ *  - The driver executes the effects of a step in order, before the next event. While ret_out->more is true
+ * it calls session_core_step() with SESSION_EV_CONTINUE at once: the core had more to say than fits.
+ *  - At ret_out->wake_at (CLOCK_BOOTTIME) it sends SESSION_EV_TICK. A late tick extends nothing: deadlines
+ * are absolute and stand in the fence slots and gates.
+ *  - An effect with an `ask` is answered by exactly one event that carries it, or never (lost): the core has
+ * its own deadlines. Late answers are recognised by their ask.
  *  - All memory is taken in session_core_new(); a step allocates nothing.
  * Source: contract sections 1 to 7 and 11; every rule names its section where it is implemented.
  */
@@ -23,8 +24,8 @@
 
 #include "contract/contract.h"
 
-#define SESSION_FX_MAX      48 /* effects of one step */
-#define SESSION_OBJECTS_MAX 8  /* of them, those that carry an object */
+#define SESSION_FX_MAX 48     /* effects of one step */
+#define SESSION_OBJECTS_MAX 8 /* of them, those that carry an object */
 
 struct session_core;
 
@@ -33,19 +34,20 @@ struct session_config { /* copied; const for the life of the core */
     char node[CONTRACT_NODE_SIZE];
     struct base_uuid node_uid;
     struct base_uuid boot_id;
-    uint8_t seed[32];            /* from the kernel's generator, never reused: process identity and lease UUIDs */
+    uint8_t seed[32]; /* from the kernel's generator, never reused: process identity and lease UUIDs */
     struct contract_timing timing;
     enum session_policy { SESSION_POLICY_DENY = 0, SESSION_POLICY_KUBERNETES } policy;
-    uint32_t max_connectors;     /* bindings known at once; beyond it: BASE_EFULL in the trace, 503 */
+    uint32_t max_connectors; /* bindings known at once; beyond it: BASE_EFULL in the trace, 503 */
     uint32_t max_services, max_attachments;
 };
 int session_core_new(struct session_core **ret, const struct session_config *cfg, struct base_err *err);
 struct session_core *session_core_free(struct session_core *c);
 
-/* ---- events -------------------------------------------------------------------------------------------------- */
+/* ---- events
+ * -------------------------------------------------------------------------------------------------- */
 enum session_ev {
     SESSION_EV_UNSET = 0,
-    SESSION_EV_START,     /* once, after the first LISTED of every collection may still be missing */
+    SESSION_EV_START, /* once, after the first LISTED of every collection may still be missing */
     SESSION_EV_TICK,
     SESSION_EV_CONTINUE,
     SESSION_EV_REQUEST,   /* u.request: a connector asks for a session; its TLS identity is verified */
@@ -68,18 +70,18 @@ enum session_ev {
 enum session_transport { SESSION_H3 = 1, SESSION_H2 };
 enum session_identity { SESSION_ID_URI = 1, SESSION_ID_NONE, SESSION_ID_MANY, SESSION_ID_BAD };
 
-/* The five collections that the driver watches, each with its selector: services and bindings (authority proof), own
- * claims (claim proof), own instance, attachments of this node. */
+/* The five collections that the driver watches, each with its selector: services and bindings (authority
+ * proof), own claims (claim proof), own instance, attachments of this node. */
 struct session_row {
     enum contract_kind kind;
-    bool deleted;                          /* the row left the selector or is gone */
-    const struct contract_object *object;  /* last content; borrowed for the step */
+    bool deleted;                         /* the row left the selector or is gone */
+    const struct contract_object *object; /* last content; borrowed for the step */
 };
 struct session_answer {
     uint64_t ask;
-    int code;          /* as store_resp.code: BASE_OK, ENOTFOUND, EEXIST, ECONFLICT, EINVAL, EDENIED, EAGAIN (did not land),
-                          EUNKNOWN (may have landed), ETIMEDOUT/EIO (a read failed) */
-    base_time sent;    /* CLOCK_BOOTTIME before the request was sent: t0 of a row proof */
+    int code; /* as store_resp.code: BASE_OK, ENOTFOUND, EEXIST, ECONFLICT, EINVAL, EDENIED, EAGAIN (did not
+                 land), EUNKNOWN (may have landed), ETIMEDOUT/EIO (a read failed) */
+    base_time sent; /* CLOCK_BOOTTIME before the request was sent: t0 of a row proof */
     size_t n_objects;
     const struct contract_object *objects; /* borrowed for the step */
 };
@@ -91,7 +93,7 @@ struct session_request {
     char credential_id[65];
     bool any_target;
     struct base_prefix target;
-    int ipproto; /* -1 = any */
+    int ipproto;                         /* -1 = any */
     struct base_correlation correlation; /* never zero */
 };
 enum session_verdict { SESSION_ALLOWED = 1, SESSION_DENIED, SESSION_UNAVAILABLE };
@@ -129,17 +131,19 @@ struct session_in {
     } u;
 };
 
-/* ---- effects ------------------------------------------------------------------------------------------------- */
+/* ---- effects
+ * ------------------------------------------------------------------------------------------------- */
 enum session_fx_kind {
     SESSION_FX_UNSET = 0,
-    SESSION_FX_GET,       /* u.store: quorum read of kind/name */
-    SESSION_FX_LIST,      /* u.store: quorum LIST of the claims of tenant and connector (or of a vpc: connector "") */
-    SESSION_FX_CREATE,    /* u.store.object */
-    SESSION_FX_UPDATE,    /* u.store.object with uid and resourceVersion of the row it was decided on */
-    SESSION_FX_STATUS,    /* the same on the status subresource */
-    SESSION_FX_DELETE,    /* u.store: attachment, preconditions in object->u.meta */
-    SESSION_FX_PROVE,     /* u.prove: collection proof */
-    SESSION_FX_AUDIT,     /* u.audit: make the record durable, then SESSION_EV_AUDIT (ask 0: no answer wanted) */
+    SESSION_FX_GET,  /* u.store: quorum read of kind/name */
+    SESSION_FX_LIST, /* u.store: quorum LIST of the claims of tenant and connector (or of a vpc: connector "")
+                      */
+    SESSION_FX_CREATE, /* u.store.object */
+    SESSION_FX_UPDATE, /* u.store.object with uid and resourceVersion of the row it was decided on */
+    SESSION_FX_STATUS, /* the same on the status subresource */
+    SESSION_FX_DELETE, /* u.store: attachment, preconditions in object->u.meta */
+    SESSION_FX_PROVE,  /* u.prove: collection proof */
+    SESSION_FX_AUDIT,  /* u.audit: make the record durable, then SESSION_EV_AUDIT (ask 0: no answer wanted) */
     SESSION_FX_AUTHORIZE, /* u.authorize: ask an external authority (policies that need one) */
     SESSION_FX_TUN_OPEN,  /* u.tun */
     SESSION_FX_TUN_CLOSE, /* u.tun */
@@ -164,8 +168,8 @@ enum session_audit_event {
 struct session_audit {
     uint64_t ask; /* 0: nobody waits */
     enum session_audit_event event;
-    bool allowed;                       /* outcome */
-    char reason[SESSION_REASON_SIZE];   /* CamelCase constant: "NoBinding", "Suspended", "ClaimLost", … */
+    bool allowed;                     /* outcome */
+    char reason[SESSION_REASON_SIZE]; /* CamelCase constant: "NoBinding", "Suspended", "ClaimLost", … */
     struct base_correlation correlation;
     char object[CONTRACT_NAME_SIZE];
     struct base_uuid object_uid;
@@ -174,7 +178,7 @@ struct session_audit {
     int64_t epoch;
     struct base_uuid lease_uuid;
     char credential_id[65];
-    bool effect_possible;               /* an external effect may already have happened (mission B11) */
+    bool effect_possible; /* an external effect may already have happened (mission B11) */
 };
 struct session_fx {
     enum session_fx_kind kind;
@@ -227,7 +231,7 @@ struct session_fx {
         } fence;
         uint64_t flow;
         struct {
-            char what[24];      /* "connector", "instance", "attachment" */
+            char what[24]; /* "connector", "instance", "attachment" */
             char name[CONTRACT_NAME_SIZE];
             char from[24], to[24], by[24]; /* states and event; from == to for a remark */
             char reason[SESSION_REASON_SIZE];
@@ -249,13 +253,15 @@ struct session_out {
     struct session_fx fx[SESSION_FX_MAX];
     struct contract_object objects[SESSION_OBJECTS_MAX];
 };
-/* Returns BASE_OK, or BASE_EINVAL for an event that no driver may send (nothing was changed). *ret_out is overwritten. */
+/* Returns BASE_OK, or BASE_EINVAL for an event that no driver may send (nothing was changed). *ret_out is
+ * overwritten. */
 int session_core_step(struct session_core *c, const struct session_in *in, struct session_out *ret_out);
 
 /* Asserts every invariant of every state (aborts with the state's name in a test build). */
 void session_core_check(const struct session_core *c);
 
-/* ---- what people and tests may look at (never decide on it) --------------------------------------------------- */
+/* ---- what people and tests may look at (never decide on it)
+ * --------------------------------------------------- */
 struct session_view {
     char connector[CONTRACT_CONNECTOR_SIZE];
     char tenant[CONTRACT_LABEL_SIZE];

@@ -2,14 +2,16 @@
  *
  * session/instance.c - the instance lease of this process (contract sections 1, 2 and 4).
  *
- *   INIT --START--> READING --row/404--> AUDITING --durable--> WRITING --landed--> HELD --drained--> RELEASING -> RELEASED
- *                      ^  \--row of another, after a loss--> TAKEN --released or silent for its L--> READING
- *                      +---- RETRY <--failed, conflict, unknown--                    HELD --lost, expired--> READING
+ *   INIT --START--> READING --row/404--> AUDITING --durable--> WRITING --landed--> HELD --drained-->
+ * RELEASING -> RELEASED ^  \--row of another, after a loss--> TAKEN --released or silent for its L--> READING
+ *                      +---- RETRY <--failed, conflict, unknown--                    HELD --lost, expired-->
+ * READING
  *
- * What holds: HELD <=> me.epoch and me.instance_uid name a row that was mine when it was last seen. A process identity
- * ends with its row; the next one starts over with all sessions ended and all devices closed. Renewals run inside HELD
- * as a machine of their own (renew): IDLE -> AUDIT -> SENT -> IDLE, or READ after a conflict or a lost answer.
- * Deadlines are anchored at the boot time that stands in the row, which was read before the write was sent.
+ * What holds: HELD <=> me.epoch and me.instance_uid name a row that was mine when it was last seen. A process
+ * identity ends with its row; the next one starts over with all sessions ended and all devices closed.
+ * Renewals run inside HELD as a machine of their own (renew): IDLE -> AUDIT -> SENT -> IDLE, or READ after a
+ * conflict or a lost answer. Deadlines are anchored at the boot time that stands in the row, which was read
+ * before the write was sent.
  */
 #include "session/int.h"
 
@@ -19,14 +21,15 @@
 
 const char *session_inst_state_name(enum inst_state s)
 {
-    static const char *const names[INST_STATE_N] = {"Init", "Reading", "Auditing", "Writing",  "Retry",
+    static const char *const names[INST_STATE_N] = {"Init",  "Reading", "Auditing",  "Writing", "Retry",
                                                     "Taken", "Held",    "Releasing", "Released"};
     return names[s];
 }
 
 static const char *ev_name(enum inst_ev ev)
 {
-    static const char *const names[INST_EV_N] = {"start", "answer", "audit", "row", "gone", "time", "lost", "drained"};
+    static const char *const names[INST_EV_N] = {"start", "answer", "audit", "row",
+                                                 "gone",  "time",   "lost",  "drained"};
     return names[ev];
 }
 
@@ -98,7 +101,8 @@ static enum inst_state retry(struct session_core *c, enum session_why why, base_
     return INST_RETRY;
 }
 
-/* This identity has ended: devices closed, sessions end (their condition 5 no longer holds), a new identity. */
+/* This identity has ended: devices closed, sessions end (their condition 5 no longer holds), a new identity.
+ */
 static enum inst_state down(struct session_core *c, enum session_why why, bool lost)
 {
     struct session_instance *i = &c->inst;
@@ -117,7 +121,8 @@ static enum inst_state down(struct session_core *c, enum session_why why, bool l
     return start_over(c);
 }
 
-/* ---- taking the row ------------------------------------------------------------------------------------------------ */
+/* ---- taking the row
+ * ------------------------------------------------------------------------------------------------ */
 static void remember_taken(struct session_core *c, const struct contract_instance *row)
 {
     struct session_instance *i = &c->inst;
@@ -180,7 +185,8 @@ static enum inst_state held(struct session_core *c, const struct contract_instan
     int order = 0;
     if (i->have_watched && base_uuid_eq(&i->watched.meta.uid, &row->meta.uid) &&
         base_rv_cmp(i->watched.meta.rv, row->meta.rv, &order) == BASE_OK && order > 0) {
-        i->row = i->watched; /* the watch was faster than the answer; what it says is looked at right after this */
+        i->row =
+            i->watched; /* the watch was faster than the answer; what it says is looked at right after this */
         session_dirty(c, ENTITY_INSTANCE);
     }
     i->ask = 0;
@@ -218,8 +224,10 @@ static enum inst_state on_read(struct session_core *c, const struct session_in *
     if (an->code != BASE_OK)
         return retry(c, WHY_API_UNAVAILABLE, session_backoff(c, i->tries++));
     if (base_uuid_eq(&row->spec.process_id, &i->me.process_id)) {
-        /* mine: a write of this identity whose answer was lost has landed, with the deadline of that attempt's send */
-        if (was_sent(i, row->spec.renew.boot_time_us) && row->meta.deleting == 0 && row->spec.release_time == 0)
+        /* mine: a write of this identity whose answer was lost has landed, with the deadline of that
+         * attempt's send */
+        if (was_sent(i, row->spec.renew.boot_time_us) && row->meta.deleting == 0 &&
+            row->spec.release_time == 0)
             return held(c, row);
         i->lost = true; /* a twin: a renewal that I never sent */
         new_identity(c);
@@ -235,8 +243,8 @@ static enum inst_state on_audited(struct session_core *c, const struct session_i
     int64_t boot_us = c->now / BASE_US;
     struct contract_object *o;
     i->attempt = (struct lease_instance_attempt){.process_id = i->me.process_id, .boot_us = boot_us};
-    i->ask = session_write(c, ENTITY_INSTANCE, i->create ? SESSION_FX_CREATE : SESSION_FX_UPDATE, CONTRACT_INSTANCE,
-                           NULL, true, &o);
+    i->ask = session_write(c, ENTITY_INSTANCE, i->create ? SESSION_FX_CREATE : SESSION_FX_UPDATE,
+                           CONTRACT_INSTANCE, NULL, true, &o);
     if (i->create) {
         lease_build_instance(&o->u.instance, &i->me, boot_us, c->wall);
     } else {
@@ -276,7 +284,8 @@ static enum inst_state on_reading_time(struct session_core *c, const struct sess
         return c->inst.state;
     if (c->inst.state == INST_AUDITING)
         return retry(c, WHY_AUDIT_UNAVAILABLE, session_backoff(c, c->inst.tries++));
-    return retry(c, WHY_API_UNAVAILABLE, session_backoff(c, c->inst.tries++)); /* lost: READING reads (back) again */
+    return retry(c, WHY_API_UNAVAILABLE,
+                 session_backoff(c, c->inst.tries++)); /* lost: READING reads (back) again */
 }
 
 static enum inst_state on_taken_row(struct session_core *c, const struct session_in *in)
@@ -298,9 +307,11 @@ static enum inst_state on_taken_gone(struct session_core *c, const struct sessio
     return start_over(c);
 }
 
-/* ---- holding it ------------------------------------------------------------------------------------------------------ */
+/* ---- holding it
+ * ------------------------------------------------------------------------------------------------------ */
 /* Does the newest row still say that this identity holds it? */
-static enum session_why row_says(const struct session_core *c, const struct contract_instance *row, bool *ret_lost)
+static enum session_why row_says(const struct session_core *c, const struct contract_instance *row,
+                                 bool *ret_lost)
 {
     const struct session_instance *i = &c->inst;
     *ret_lost = false;
@@ -349,7 +360,8 @@ static enum inst_state on_held_lost(struct session_core *c, const struct session
     return down(c, WHY_TUN_LOST, false);
 }
 
-static base_time held_end(const struct session_core *c) /* L after the last confirmed renewal: the identity has ended */
+static base_time
+held_end(const struct session_core *c) /* L after the last confirmed renewal: the identity has ended */
 {
     return lease_until(c->inst.renewed, c->inst.me.lease_seconds, 0);
 }
@@ -484,7 +496,8 @@ static enum inst_state on_held_time(struct session_core *c, const struct session
     return INST_HELD;
 }
 
-/* ---- giving it back ---------------------------------------------------------------------------------------------------- */
+/* ---- giving it back
+ * ---------------------------------------------------------------------------------------------------- */
 static void send_release(struct session_core *c)
 {
     struct session_instance *i = &c->inst;
@@ -572,7 +585,8 @@ static enum inst_state stay(struct session_core *c, const struct session_in *in)
     return c->inst.state;
 }
 
-/* An event that only a driver in error sends in this state; refused in session_core_step, kept here as an assertion. */
+/* An event that only a driver in error sends in this state; refused in session_core_step, kept here as an
+ * assertion. */
 static enum inst_state illegal(struct session_core *c, const struct session_in *in)
 {
     (void)in;
@@ -585,106 +599,107 @@ typedef enum inst_state (*inst_fn)(struct session_core *c, const struct session_
 static const struct inst_cell {
     inst_fn fn;
     unsigned to; /* allowed next states besides the same one */
-} table[INST_STATE_N][INST_EV_N] = {
-    [INST_INIT] =
-        {
-            [INST_EV_START] = {on_start, TO(READING)},
-            [INST_EV_ANSWER] = {stay, 0},
-            [INST_EV_AUDIT] = {stay, 0},
-            [INST_EV_ROW] = {stay, 0},
-            [INST_EV_GONE] = {stay, 0},
-            [INST_EV_TIME] = {stay, 0},
-            [INST_EV_LOST] = {stay, 0},
-            [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
-        },
-    [INST_READING] =
-        {
-            [INST_EV_START] = {illegal, 0},
-            [INST_EV_ANSWER] = {on_read, TO(AUDITING) | TO(HELD) | TO(TAKEN) | TO(RETRY)},
-            [INST_EV_AUDIT] = {stay, 0},
-            [INST_EV_ROW] = {stay, 0},
-            [INST_EV_GONE] = {stay, 0},
-            [INST_EV_TIME] = {on_reading_time, TO(RETRY)},
-            [INST_EV_LOST] = {stay, 0},
-            [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
-        },
-    [INST_AUDITING] =
-        {
-            [INST_EV_START] = {illegal, 0},
-            [INST_EV_ANSWER] = {stay, 0},
-            [INST_EV_AUDIT] = {on_audited, TO(WRITING) | TO(RETRY)},
-            [INST_EV_ROW] = {stay, 0},
-            [INST_EV_GONE] = {stay, 0},
-            [INST_EV_TIME] = {on_reading_time, TO(RETRY)},
-            [INST_EV_LOST] = {stay, 0},
-            [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
-        },
-    [INST_WRITING] =
-        {
-            [INST_EV_START] = {illegal, 0},
-            [INST_EV_ANSWER] = {on_written, TO(HELD) | TO(RETRY)},
-            [INST_EV_AUDIT] = {stay, 0},
-            [INST_EV_ROW] = {stay, 0},
-            [INST_EV_GONE] = {stay, 0},
-            [INST_EV_TIME] = {on_reading_time, TO(RETRY)},
-            [INST_EV_LOST] = {stay, 0},
-            [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
-        },
-    [INST_RETRY] =
-        {
-            [INST_EV_START] = {illegal, 0},
-            [INST_EV_ANSWER] = {stay, 0},
-            [INST_EV_AUDIT] = {stay, 0},
-            [INST_EV_ROW] = {stay, 0},
-            [INST_EV_GONE] = {stay, 0},
-            [INST_EV_TIME] = {on_retry_time, TO(READING)},
-            [INST_EV_LOST] = {stay, 0},
-            [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
-        },
-    [INST_TAKEN] =
-        {
-            [INST_EV_START] = {illegal, 0},
-            [INST_EV_ANSWER] = {stay, 0},
-            [INST_EV_AUDIT] = {stay, 0},
-            [INST_EV_ROW] = {on_taken_row, TO(READING)},
-            [INST_EV_GONE] = {on_taken_gone, TO(READING)},
-            [INST_EV_TIME] = {on_taken_time, TO(READING)},
-            [INST_EV_LOST] = {stay, 0},
-            [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
-        },
-    [INST_HELD] =
-        {
-            [INST_EV_START] = {illegal, 0},
-            [INST_EV_ANSWER] = {on_held_answer, TO(READING)},
-            [INST_EV_AUDIT] = {on_held_audit, 0},
-            [INST_EV_ROW] = {on_held_row, TO(READING)},
-            [INST_EV_GONE] = {on_held_gone, TO(READING)},
-            [INST_EV_TIME] = {on_held_time, TO(READING)},
-            [INST_EV_LOST] = {on_held_lost, TO(READING)},
-            [INST_EV_DRAINED] = {on_drained, TO(RELEASING)},
-        },
-    [INST_RELEASING] =
-        {
-            [INST_EV_START] = {illegal, 0},
-            [INST_EV_ANSWER] = {on_releasing_answer, TO(RELEASED)},
-            [INST_EV_AUDIT] = {stay, 0},
-            [INST_EV_ROW] = {stay, 0},
-            [INST_EV_GONE] = {on_releasing_gone, TO(RELEASED)},
-            [INST_EV_TIME] = {on_releasing_time, TO(RELEASED)},
-            [INST_EV_LOST] = {stay, 0},
-            [INST_EV_DRAINED] = {stay, 0},
-        },
-    [INST_RELEASED] =
-        {
-            [INST_EV_START] = {illegal, 0},
-            [INST_EV_ANSWER] = {stay, 0},
-            [INST_EV_AUDIT] = {stay, 0},
-            [INST_EV_ROW] = {stay, 0},
-            [INST_EV_GONE] = {stay, 0},
-            [INST_EV_TIME] = {stay, 0},
-            [INST_EV_LOST] = {stay, 0},
-            [INST_EV_DRAINED] = {stay, 0},
-        },
+} table[INST_STATE_N][INST_EV_N] =
+    {
+        [INST_INIT] =
+            {
+                [INST_EV_START] = {on_start, TO(READING)},
+                [INST_EV_ANSWER] = {stay, 0},
+                [INST_EV_AUDIT] = {stay, 0},
+                [INST_EV_ROW] = {stay, 0},
+                [INST_EV_GONE] = {stay, 0},
+                [INST_EV_TIME] = {stay, 0},
+                [INST_EV_LOST] = {stay, 0},
+                [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
+            },
+        [INST_READING] =
+            {
+                [INST_EV_START] = {illegal, 0},
+                [INST_EV_ANSWER] = {on_read, TO(AUDITING) | TO(HELD) | TO(TAKEN) | TO(RETRY)},
+                [INST_EV_AUDIT] = {stay, 0},
+                [INST_EV_ROW] = {stay, 0},
+                [INST_EV_GONE] = {stay, 0},
+                [INST_EV_TIME] = {on_reading_time, TO(RETRY)},
+                [INST_EV_LOST] = {stay, 0},
+                [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
+            },
+        [INST_AUDITING] =
+            {
+                [INST_EV_START] = {illegal, 0},
+                [INST_EV_ANSWER] = {stay, 0},
+                [INST_EV_AUDIT] = {on_audited, TO(WRITING) | TO(RETRY)},
+                [INST_EV_ROW] = {stay, 0},
+                [INST_EV_GONE] = {stay, 0},
+                [INST_EV_TIME] = {on_reading_time, TO(RETRY)},
+                [INST_EV_LOST] = {stay, 0},
+                [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
+            },
+        [INST_WRITING] =
+            {
+                [INST_EV_START] = {illegal, 0},
+                [INST_EV_ANSWER] = {on_written, TO(HELD) | TO(RETRY)},
+                [INST_EV_AUDIT] = {stay, 0},
+                [INST_EV_ROW] = {stay, 0},
+                [INST_EV_GONE] = {stay, 0},
+                [INST_EV_TIME] = {on_reading_time, TO(RETRY)},
+                [INST_EV_LOST] = {stay, 0},
+                [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
+            },
+        [INST_RETRY] =
+            {
+                [INST_EV_START] = {illegal, 0},
+                [INST_EV_ANSWER] = {stay, 0},
+                [INST_EV_AUDIT] = {stay, 0},
+                [INST_EV_ROW] = {stay, 0},
+                [INST_EV_GONE] = {stay, 0},
+                [INST_EV_TIME] = {on_retry_time, TO(READING)},
+                [INST_EV_LOST] = {stay, 0},
+                [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
+            },
+        [INST_TAKEN] =
+            {
+                [INST_EV_START] = {illegal, 0},
+                [INST_EV_ANSWER] = {stay, 0},
+                [INST_EV_AUDIT] = {stay, 0},
+                [INST_EV_ROW] = {on_taken_row, TO(READING)},
+                [INST_EV_GONE] = {on_taken_gone, TO(READING)},
+                [INST_EV_TIME] = {on_taken_time, TO(READING)},
+                [INST_EV_LOST] = {stay, 0},
+                [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
+            },
+        [INST_HELD] =
+            {
+                [INST_EV_START] = {illegal, 0},
+                [INST_EV_ANSWER] = {on_held_answer, TO(READING)},
+                [INST_EV_AUDIT] = {on_held_audit, 0},
+                [INST_EV_ROW] = {on_held_row, TO(READING)},
+                [INST_EV_GONE] = {on_held_gone, TO(READING)},
+                [INST_EV_TIME] = {on_held_time, TO(READING)},
+                [INST_EV_LOST] = {on_held_lost, TO(READING)},
+                [INST_EV_DRAINED] = {on_drained, TO(RELEASING)},
+            },
+        [INST_RELEASING] =
+            {
+                [INST_EV_START] = {illegal, 0},
+                [INST_EV_ANSWER] = {on_releasing_answer, TO(RELEASED)},
+                [INST_EV_AUDIT] = {stay, 0},
+                [INST_EV_ROW] = {stay, 0},
+                [INST_EV_GONE] = {on_releasing_gone, TO(RELEASED)},
+                [INST_EV_TIME] = {on_releasing_time, TO(RELEASED)},
+                [INST_EV_LOST] = {stay, 0},
+                [INST_EV_DRAINED] = {stay, 0},
+            },
+        [INST_RELEASED] =
+            {
+                [INST_EV_START] = {illegal, 0},
+                [INST_EV_ANSWER] = {stay, 0},
+                [INST_EV_AUDIT] = {stay, 0},
+                [INST_EV_ROW] = {stay, 0},
+                [INST_EV_GONE] = {stay, 0},
+                [INST_EV_TIME] = {stay, 0},
+                [INST_EV_LOST] = {stay, 0},
+                [INST_EV_DRAINED] = {stay, 0},
+            },
 };
 
 bool session_inst_matrix_ok(void)
@@ -735,14 +750,16 @@ void session_inst_event(struct session_core *c, enum inst_ev ev, const struct se
     assert(to == from || (cell->to & (1U << to)) != 0);
     i->state = to;
     if (to != from) {
-        session_trace(c, "instance", i->name, session_inst_state_name(from), session_inst_state_name(to), ev_name(ev),
-                      session_reason_of(i->why).name, i->me.epoch, NULL, to == INST_TAKEN || to == INST_RETRY);
+        session_trace(c, "instance", i->name, session_inst_state_name(from), session_inst_state_name(to),
+                      ev_name(ev), session_reason_of(i->why).name, i->me.epoch, NULL,
+                      to == INST_TAKEN || to == INST_RETRY);
         session_dirty(c, ENTITY_DRAIN);
     }
     session_inst_wake(c);
 }
 
-void session_inst_row(struct session_core *c, const struct contract_instance *row, bool deleted, const char *rv)
+void session_inst_row(struct session_core *c, const struct contract_instance *row, bool deleted,
+                      const char *rv)
 {
     struct session_instance *i = &c->inst;
     int order = 0;
@@ -763,7 +780,8 @@ void session_inst_row(struct session_core *c, const struct contract_instance *ro
         i->watched = *row;
         i->have_watched = true;
     }
-    /* A row is compared with what this identity holds only once it holds one: before that, decisions rest on reads. */
+    /* A row is compared with what this identity holds only once it holds one: before that, decisions rest on
+     * reads. */
     if (i->state == INST_HELD || i->state == INST_RELEASING || i->state == INST_TAKEN) {
         if (apply(c, row))
             session_inst_event(c, INST_EV_ROW, NULL);
@@ -781,7 +799,7 @@ void session_inst_check(const struct session_core *c)
         assert(i->renewed > 0);
         assert(i->serial > 0);
     } else if (i->state != INST_RELEASED) {
-        assert(i->me.epoch == 0);   /* nothing may be written in the name of an instance that is not held */
+        assert(i->me.epoch == 0); /* nothing may be written in the name of an instance that is not held */
         assert(i->renewed == 0);
         assert(i->renew == RENEW_IDLE);
     }

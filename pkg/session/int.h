@@ -2,13 +2,13 @@
  *
  * session/int.h - the inside of the ownership core: what is remembered of each thing, and who may touch it.
  *
- * Private to pkg/session. Everything hangs off one `struct session_core`; all tables are taken in session_core_new and
- * things refer to each other by index. During a step c->now, c->wall and c->out are set.
+ * Private to pkg/session. Everything hangs off one `struct session_core`; all tables are taken in
+ * session_core_new and things refer to each other by index. During a step c->now, c->wall and c->out are set.
  *
  * Things ("entities") that own timers, questions and a place in the work queue are numbered:
  *   0 the instance; 1-3 the proofs; 4 the drain; then attachments, connectors, release jobs.
- * A question's number (ask) carries its entity in the low bits, so that an answer finds its asker at once; the asker
- * compares the whole number, so that a late answer is recognised.
+ * A question's number (ask) carries its entity in the low bits, so that an answer finds its asker at once;
+ * the asker compares the whole number, so that a late answer is recognised.
  */
 #ifndef SESSION_INT_H
 #define SESSION_INT_H
@@ -22,21 +22,23 @@
 
 #include <assert.h>
 
-/* ---- bounds of this agent's own making (not of the contract) ---------------------------------------------------- */
-#define SESSION_REQUEST_WAIT (10 * BASE_SEC)      /* a request's longest wait in here */
-#define SESSION_LINGER       (10 * BASE_SEC)      /* a claim without a request, once it could forward */
-#define SESSION_READ_WAIT    (10 * BASE_SEC)      /* an answer that does not come */
-#define SESSION_WRITE_WAIT   (10 * BASE_SEC)
-#define SESSION_RENEW_WAIT   (5 * BASE_SEC)
-#define SESSION_AUDIT_WAIT   (5 * BASE_SEC)
-#define SESSION_RETRY_MIN    (100 * BASE_MS)
-#define SESSION_RETRY_MAX    (1 * BASE_SEC)
-#define SESSION_DRAIN_WAIT   (15 * BASE_SEC)      /* then the process may go, whatever did not land */
-#define SESSION_LOOPS_MAX    24                   /* rounds of arbitration for one request */
-#define SESSION_DESKS        64                   /* rows between the read and the write that it decides */
-#define SESSION_RENEWALS     64                   /* renewals sent and remembered, to tell a twin */
+/* ---- bounds of this agent's own making (not of the contract)
+ * ---------------------------------------------------- */
+#define SESSION_REQUEST_WAIT (10 * BASE_SEC) /* a request's longest wait in here */
+#define SESSION_LINGER (10 * BASE_SEC)       /* a claim without a request, once it could forward */
+#define SESSION_READ_WAIT (10 * BASE_SEC)    /* an answer that does not come */
+#define SESSION_WRITE_WAIT (10 * BASE_SEC)
+#define SESSION_RENEW_WAIT (5 * BASE_SEC)
+#define SESSION_AUDIT_WAIT (5 * BASE_SEC)
+#define SESSION_RETRY_MIN (100 * BASE_MS)
+#define SESSION_RETRY_MAX (1 * BASE_SEC)
+#define SESSION_DRAIN_WAIT (15 * BASE_SEC) /* then the process may go, whatever did not land */
+#define SESSION_LOOPS_MAX 24               /* rounds of arbitration for one request */
+#define SESSION_DESKS 64                   /* rows between the read and the write that it decides */
+#define SESSION_RENEWALS 64                /* renewals sent and remembered, to tell a twin */
 
-/* ---- reasons ---------------------------------------------------------------------------------------------------- */
+/* ---- reasons
+ * ---------------------------------------------------------------------------------------------------- */
 struct session_reason { /* by value; name NULL = none */
     const char *name, *text;
     int status;
@@ -92,7 +94,8 @@ enum session_why {
 struct session_reason session_reason_of(enum session_why w);
 struct session_reason session_reason_auth(enum authority_reason r);
 
-/* ---- instance --------------------------------------------------------------------------------------------------- */
+/* ---- instance
+ * --------------------------------------------------------------------------------------------------- */
 enum inst_state {
     INST_INIT = 0,  /* before START */
     INST_READING,   /* GET of the row */
@@ -109,10 +112,10 @@ enum inst_ev {
     INST_EV_START = 0,
     INST_EV_ANSWER, /* of the state's own question */
     INST_EV_AUDIT,
-    INST_EV_ROW,    /* c->inst.row has changed */
-    INST_EV_GONE,   /* the row is gone */
+    INST_EV_ROW,  /* c->inst.row has changed */
+    INST_EV_GONE, /* the row is gone */
     INST_EV_TIME,
-    INST_EV_LOST,   /* a TUN descriptor says that this instance has ended */
+    INST_EV_LOST,    /* a TUN descriptor says that this instance has ended */
     INST_EV_DRAINED, /* nothing is left to release */
     INST_EV_N,
 };
@@ -120,20 +123,20 @@ enum renew_state { RENEW_IDLE = 0, RENEW_AUDIT, RENEW_SENT, RENEW_READ };
 struct session_instance {
     enum inst_state state;
     struct lease_self me;
-    struct base_uuid before;     /* process identity before this one: its row may be taken over at once */
-    uint64_t serial;             /* number of this identity in this process; 0 = none yet */
+    struct base_uuid before; /* process identity before this one: its row may be taken over at once */
+    uint64_t serial;         /* number of this identity in this process; 0 = none yet */
     bool have_row;
     struct contract_instance row; /* newest that was applied */
     bool have_watched, in_cache, seen;
     struct contract_instance watched; /* newest that the watch has shown: it may be faster than an answer */
     char name[CONTRACT_NAME_SIZE];
-    base_time renewed;           /* boot time of the last confirmed renewal; 0 = none */
+    base_time renewed; /* boot time of the last confirmed renewal; 0 = none */
     uint64_t ask;
     base_time ask_by, retry_at;
     unsigned tries;
-    enum session_why why;        /* why it is not held */
-    bool lost;                   /* to another process: the next takeover has to wait */
-    bool create;                 /* AUDITING, WRITING: no row was there */
+    enum session_why why; /* why it is not held */
+    bool lost;            /* to another process: the next takeover has to wait */
+    bool create;          /* AUDITING, WRITING: no row was there */
     struct lease_instance_attempt attempt;
     /* renewal */
     enum renew_state renew;
@@ -150,16 +153,18 @@ struct session_instance {
     base_time taken_since;
 };
 
-/* ---- proofs ----------------------------------------------------------------------------------------------------- */
+/* ---- proofs
+ * ----------------------------------------------------------------------------------------------------- */
 enum { PROOF_BINDINGS = 0, PROOF_SERVICES, PROOF_CLAIMS, PROOF_N };
 struct session_proof {
     enum contract_kind kind;
-    base_time t0;   /* of the last one that held; 0 = never */
+    base_time t0; /* of the last one that held; 0 = never */
     uint64_t ask;
     base_time ask_by, next_at;
 };
 
-/* ---- attachments ------------------------------------------------------------------------------------------------ */
+/* ---- attachments
+ * ------------------------------------------------------------------------------------------------ */
 enum att_state { ATT_NONE = 0, ATT_WRITING, ATT_ACCEPTING, ATT_OPENING, ATT_READY, ATT_RETRY, ATT_STATE_N };
 struct session_attachment {
     bool used, in_cache, seen, have_row;
@@ -177,14 +182,16 @@ struct session_attachment {
     char device[CONTRACT_DEVICE_SIZE]; /* that tun_id stands for */
 };
 
-/* ---- services --------------------------------------------------------------------------------------------------- */
+/* ---- services
+ * --------------------------------------------------------------------------------------------------- */
 struct session_service {
     bool used, seen;
     base_time t0; /* row proof */
     struct authority_service s;
 };
 
-/* ---- connectors ------------------------------------------------------------------------------------------------- */
+/* ---- connectors
+ * ------------------------------------------------------------------------------------------------- */
 enum conn_state {
     CONN_IDLE = 0,
     CONN_PENDING,   /* a request waits for instance and attachment */
@@ -198,9 +205,9 @@ enum conn_state {
     CONN_RETRYING,  /* pause before CHECKING */
     CONN_WAITING,   /* the claim is mine: waits for the seven conditions */
     CONN_FORWARDING,
-    CONN_HANDOFF,   /* the old session is being stopped, a new request waits */
-    CONN_STOPPING,  /* the old session is being stopped, nobody waits */
-    CONN_RETIRED,   /* the old session did not stop in time: nobody is admitted until it has */
+    CONN_HANDOFF,  /* the old session is being stopped, a new request waits */
+    CONN_STOPPING, /* the old session is being stopped, nobody waits */
+    CONN_RETIRED,  /* the old session did not stop in time: nobody is admitted until it has */
     CONN_STATE_N,
 };
 enum conn_ev {
@@ -211,7 +218,7 @@ enum conn_ev {
     CONN_EV_READ,        /* every outstanding read is answered */
     CONN_EV_WROTE,       /* answer to a write */
     CONN_EV_AUDITED,
-    CONN_EV_SETTLE,      /* time passed, or something that this rests on has changed */
+    CONN_EV_SETTLE, /* time passed, or something that this rests on has changed */
     CONN_EV_N,
 };
 struct session_wait { /* a request that waits; flow 0 = none */
@@ -229,19 +236,19 @@ struct session_claim { /* the row that this connector holds or held here; uid ze
     char rv[CONTRACT_RV_SIZE];
     base_wall created;
     struct base_prefix prefix;
-    int64_t epoch;                /* mine */
-    struct base_uuid lease_uuid;  /* mine */
-    uint64_t identity;            /* c->inst.serial under which it was written */
+    int64_t epoch;               /* mine */
+    struct base_uuid lease_uuid; /* mine */
+    uint64_t identity;           /* c->inst.serial under which it was written */
     struct base_uuid attachment_uid, service_uid;
     int32_t lease_s, max_lease_s;
-    bool mine;                    /* the newest applied row: holder, epoch and leaseUUID are these */
+    bool mine; /* the newest applied row: holder, epoch and leaseUUID are these */
     bool released, deleting;
-    bool in_cache, seen;          /* the watch has it */
+    bool in_cache, seen; /* the watch has it */
     int64_t accepted_epoch, gate_epoch, closed_epoch;
     struct base_uuid accepted_lease;
     bool gate_open;
-    base_time t0;                 /* last claim proof */
-    base_time first_seen;         /* of (uid, epoch, leaseUUID) by this process */
+    base_time t0;                    /* last claim proof */
+    base_time first_seen;            /* of (uid, epoch, leaseUUID) by this process */
     char holder[CONTRACT_NODE_SIZE]; /* of the newest applied row, for traces and audit */
 };
 struct session_conn {
@@ -250,9 +257,9 @@ struct session_conn {
     bool seen;  /* during a relist */
     enum conn_state state;
     struct authority_binding b;
-    base_time b_t0; /* row proof of the binding */
+    base_time b_t0;    /* row proof of the binding */
     uint32_t svc, att; /* hints; checked by name at each use */
-    uint32_t next;  /* chain of the name map, or of the free list */
+    uint32_t next;     /* chain of the name map, or of the free list */
 
     struct session_wait req;
     struct { /* flow 0 = none */
@@ -276,12 +283,12 @@ struct session_conn {
     base_time ask_by, retry_at;
     enum session_why read_failed; /* of the reads outstanding */
     enum { ROW_NOT_READ = 0, ROW_ABSENT, ROW_ON_DESK } row;
-    int16_t desk;         /* -1 = none */
-    bool fresh_prefix;    /* the reservation was made just now and no row was listed there */
-    bool clearing;        /* RESERVING: the reservation is being removed */
-    bool holder_asked;    /* CHECKING: the question is the holder's instance */
-    struct base_prefix want; /* the prefix in question */
-    char arb_rv[CONTRACT_RV_SIZE];    /* the binding's, as the fresh read showed it */
+    int16_t desk;                  /* -1 = none */
+    bool fresh_prefix;             /* the reservation was made just now and no row was listed there */
+    bool clearing;                 /* RESERVING: the reservation is being removed */
+    bool holder_asked;             /* CHECKING: the question is the holder's instance */
+    struct base_prefix want;       /* the prefix in question */
+    char arb_rv[CONTRACT_RV_SIZE]; /* the binding's, as the fresh read showed it */
     struct base_uuid arb_uid;
     uint32_t candidate;
     unsigned loops, tries;
@@ -299,7 +306,8 @@ struct session_conn {
     base_time rejected_at;
 };
 
-/* ---- releases --------------------------------------------------------------------------------------------------- */
+/* ---- releases
+ * --------------------------------------------------------------------------------------------------- */
 enum job_state { JOB_FREE = 0, JOB_READING, JOB_WRITING, JOB_RETRY };
 struct session_job { /* one route to give back: independent of sessions and their teardown */
     enum job_state state;
@@ -315,12 +323,13 @@ struct session_job { /* one route to give back: independent of sessions and thei
     uint32_t next_free;
 };
 
-/* ---- timers, work queue, maps ------------------------------------------------------------------------------------ */
+/* ---- timers, work queue, maps
+ * ------------------------------------------------------------------------------------ */
 struct session_timers {
-    uint32_t n;      /* entities */
+    uint32_t n; /* entities */
     uint32_t n_heap;
-    uint32_t *heap;  /* entity numbers, least time first */
-    uint32_t *pos;   /* entity -> place in the heap, UINT32_MAX = not in it */
+    uint32_t *heap; /* entity numbers, least time first */
+    uint32_t *pos;  /* entity -> place in the heap, UINT32_MAX = not in it */
     base_time *at;
     uint32_t *queue; /* ring of entities with work to do */
     uint8_t *queued;
@@ -331,7 +340,7 @@ struct session_flows { /* flow -> connector; open addressing */
     struct session_flow {
         uint64_t flow; /* 0 = empty */
         uint32_t conn;
-    } *slot;
+    } * slot;
 };
 
 enum { ENTITY_INSTANCE = 0, ENTITY_PROOF = 1, ENTITY_DRAIN = ENTITY_PROOF + PROOF_N, ENTITY_FIXED };
@@ -391,7 +400,8 @@ static inline uint32_t session_entity_job(const struct session_core *c, const st
     return ENTITY_FIXED + c->cfg.max_attachments + c->cfg.max_connectors + (uint32_t)(j - c->job);
 }
 
-/* ---- out.c: effects ------------------------------------------------------------------------------------------------ */
+/* ---- out.c: effects
+ * ------------------------------------------------------------------------------------------------ */
 bool session_room(const struct session_core *c, unsigned n_fx, unsigned n_objects);
 struct session_fx *session_fx(struct session_core *c, enum session_fx_kind kind);
 uint64_t session_ask(struct session_core *c, uint32_t entity);
@@ -400,11 +410,12 @@ uint32_t session_ask_entity(const struct session_core *c, uint64_t ask);
 uint64_t session_get(struct session_core *c, uint32_t entity, enum contract_kind kind, const char *name,
                      const struct base_correlation *correlation);
 /* A write; the caller fills *ret_object (zeroed, its kind set). */
-uint64_t session_write(struct session_core *c, uint32_t entity, enum session_fx_kind fx, enum contract_kind kind,
-                       const struct base_correlation *correlation, bool renewal, struct contract_object **ret_object);
-void session_trace(struct session_core *c, const char *what, const char *name, const char *from, const char *to,
-                   const char *by, const char *reason, int64_t epoch, const struct base_correlation *correlation,
-                   bool warning);
+uint64_t session_write(struct session_core *c, uint32_t entity, enum session_fx_kind fx,
+                       enum contract_kind kind, const struct base_correlation *correlation, bool renewal,
+                       struct contract_object **ret_object);
+void session_trace(struct session_core *c, const char *what, const char *name, const char *from,
+                   const char *to, const char *by, const char *reason, int64_t epoch,
+                   const struct base_correlation *correlation, bool warning);
 struct session_audit *session_audit(struct session_core *c, enum session_audit_event event, bool allowed,
                                     const char *reason, const char *object);
 struct base_uuid session_uuid(struct session_core *c);
@@ -413,7 +424,8 @@ struct base_correlation session_correlation(struct session_core *c);
 base_time session_jitter(struct session_core *c, base_time t);
 base_time session_backoff(struct session_core *c, unsigned tries);
 
-/* ---- timers.c ------------------------------------------------------------------------------------------------------ */
+/* ---- timers.c
+ * ------------------------------------------------------------------------------------------------------ */
 int session_timers_init(struct session_timers *t, uint32_t n);
 void session_timers_fini(struct session_timers *t);
 void session_timer_set(struct session_timers *t, uint32_t entity, base_time at); /* BASE_TIME_NEVER removes */
@@ -427,27 +439,32 @@ void session_flow_put(struct session_flows *f, uint64_t flow, uint32_t conn);
 uint32_t session_flow_find(const struct session_flows *f, uint64_t flow); /* UINT32_MAX = unknown */
 void session_flow_drop(struct session_flows *f, uint64_t flow);
 
-/* ---- instance.c ----------------------------------------------------------------------------------------------------- */
+/* ---- instance.c
+ * ----------------------------------------------------------------------------------------------------- */
 const char *session_inst_state_name(enum inst_state s);
 void session_inst_event(struct session_core *c, enum inst_ev ev, const struct session_in *in);
-void session_inst_row(struct session_core *c, const struct contract_instance *row, bool deleted, const char *rv);
+void session_inst_row(struct session_core *c, const struct contract_instance *row, bool deleted,
+                      const char *rv);
 void session_inst_wake(struct session_core *c);
 bool session_inst_ready(const struct session_core *c);
 enum session_why session_inst_why(const struct session_core *c);
 void session_inst_check(const struct session_core *c);
 bool session_inst_matrix_ok(void);
 
-/* ---- proof.c -------------------------------------------------------------------------------------------------------- */
+/* ---- proof.c
+ * -------------------------------------------------------------------------------------------------------- */
 void session_proof_run(struct session_core *c, unsigned i);
 void session_proof_event(struct session_core *c, const struct session_in *in);
 void session_proof_wake(struct session_core *c, unsigned i);
 base_time session_authority_t0(const struct session_core *c, const struct session_conn *n);
 bool session_services_stale(const struct session_core *c, const struct session_service *s);
 
-/* ---- attachment.c ----------------------------------------------------------------------------------------------------- */
+/* ---- attachment.c
+ * ----------------------------------------------------------------------------------------------------- */
 void session_att_need(struct session_core *c); /* one for each VPC of the services */
 void session_att_settle(struct session_core *c, struct session_attachment *a);
-void session_att_answer(struct session_core *c, struct session_attachment *a, const struct session_answer *an);
+void session_att_answer(struct session_core *c, struct session_attachment *a,
+                        const struct session_answer *an);
 void session_att_row(struct session_core *c, const struct contract_attachment *row, bool deleted);
 void session_att_relist(struct session_core *c);
 void session_att_listed(struct session_core *c);
@@ -459,7 +476,8 @@ struct session_attachment *session_att_of(struct session_core *c, struct session
 bool session_att_ready(const struct session_core *c, const struct session_attachment *a);
 const char *session_att_state_name(enum att_state s);
 
-/* ---- catalog.c: what the watches say of bindings, services and claims -------------------------------------------------- */
+/* ---- catalog.c: what the watches say of bindings, services and claims
+ * -------------------------------------------------- */
 struct session_conn *session_conn_find(struct session_core *c, const char *name);
 struct session_conn *session_conn_make(struct session_core *c, const char *name); /* NULL when full */
 void session_conn_free_if_idle(struct session_core *c, struct session_conn *n);
@@ -477,7 +495,8 @@ void session_catalog_listed(struct session_core *c, enum contract_kind kind);
 /* Every connector with a claim or a request is looked at again. */
 void session_all_dirty(struct session_core *c);
 
-/* ---- connector.c -------------------------------------------------------------------------------------------------------- */
+/* ---- connector.c
+ * -------------------------------------------------------------------------------------------------------- */
 struct conn_in { /* with CONN_EV_READ and CONN_EV_WROTE: the answer; with REQUEST: the request */
     enum conn_ev ev;
     const struct session_answer *answer;
@@ -494,11 +513,14 @@ void session_conn_check(const struct session_core *c, const struct session_conn 
 bool session_conn_matrix_ok(void);
 
 /* Refuses the waiting request (if any); the audit trail has it too. */
-void session_refuse_wait(struct session_core *c, struct session_conn *n, struct session_reason why, unsigned retry_after);
+void session_refuse_wait(struct session_core *c, struct session_conn *n, struct session_reason why,
+                         unsigned retry_after);
 void session_refuse(struct session_core *c, struct session_conn *n, uint64_t flow, struct session_reason why,
-                    unsigned retry_after, const struct base_correlation *correlation, const char *credential_id);
+                    unsigned retry_after, const struct base_correlation *correlation,
+                    const char *credential_id);
 
-/* ---- arbitrate.c: which prefix, which row, which write (contract sections 3 and 4) --------------------------------------- */
+/* ---- arbitrate.c: which prefix, which row, which write (contract sections 3 and 4)
+ * --------------------------------------- */
 enum conn_state session_begin(struct session_core *c, struct session_conn *n);
 enum conn_state session_give_up(struct session_core *c, struct session_conn *n, struct session_reason why);
 enum conn_state session_on_read(struct session_core *c, struct session_conn *n, const struct conn_in *in);
@@ -509,16 +531,20 @@ enum conn_state session_check_again(struct session_core *c, struct session_conn 
 void session_desk_free(struct session_core *c, struct session_conn *n);
 int16_t session_desk_take(struct session_core *c);
 
-/* ---- claim.c: audit, write, outcome -------------------------------------------------------------------------------------- */
+/* ---- claim.c: audit, write, outcome
+ * -------------------------------------------------------------------------------------- */
 enum conn_state session_decide(struct session_core *c, struct session_conn *n, enum lease_op op);
 enum conn_state session_on_audited(struct session_core *c, struct session_conn *n, const struct conn_in *in);
 enum conn_state session_on_claimed(struct session_core *c, struct session_conn *n, const struct conn_in *in);
-enum conn_state session_landed(struct session_core *c, struct session_conn *n, const struct contract_claim *row,
-                               base_time sent);
-const struct lease_attempt *session_attempt_of(const struct session_conn *n, const struct base_uuid *lease_uuid);
+enum conn_state session_landed(struct session_core *c, struct session_conn *n,
+                               const struct contract_claim *row, base_time sent);
+const struct lease_attempt *session_attempt_of(const struct session_conn *n,
+                                               const struct base_uuid *lease_uuid);
 
-/* ---- conditions.c: contract section 7 ------------------------------------------------------------------------------------- */
-/* The first of the seven that does not hold; name NULL = all hold. `for_request`: the generation that would be admitted. */
+/* ---- conditions.c: contract section 7
+ * ------------------------------------------------------------------------------------- */
+/* The first of the seven that does not hold; name NULL = all hold. `for_request`: the generation that would
+ * be admitted. */
 struct session_reason session_conditions(struct session_core *c, struct session_conn *n, bool for_request);
 /* What must hold for the claim to be worth keeping (conditions 1, 2 and 5, and the authority). */
 struct session_reason session_claim_worth(struct session_core *c, struct session_conn *n);
@@ -526,7 +552,9 @@ base_time session_deadline(struct session_core *c, struct session_conn *n, enum 
 /* What goes into the fence slot: the deadline, or 0 while a gap is not yet proved over. */
 base_time session_fence(struct session_core *c, struct session_conn *n);
 
-/* ---- release.c ------------------------------------------------------------------------------------------------------------ */
+/* ---- release.c
+ * ------------------------------------------------------------------------------------------------------------
+ */
 void session_release(struct session_core *c, const struct base_prefix *prefix, const struct base_uuid *uid,
                      const struct base_uuid *lease_uuid, int64_t epoch, const char *reason,
                      const struct base_correlation *correlation);
@@ -536,7 +564,8 @@ void session_job_settle(struct session_core *c, struct session_job *j);
 void session_job_answer(struct session_core *c, struct session_job *j, const struct session_answer *an);
 void session_job_wake(struct session_core *c, struct session_job *j);
 
-/* ---- drain.c, request.c ----------------------------------------------------------------------------------------------------- */
+/* ---- drain.c, request.c
+ * ----------------------------------------------------------------------------------------------------- */
 bool session_admitting(const struct session_core *c);
 void session_drain_settle(struct session_core *c);
 void session_condition(struct session_core *c);

@@ -62,8 +62,9 @@ static size_t object_size(enum contract_kind kind)
     return sizeof(struct contract_object);
 }
 
-uint64_t session_write(struct session_core *c, uint32_t entity, enum session_fx_kind fx_kind, enum contract_kind kind,
-                       const struct base_correlation *correlation, bool renewal, struct contract_object **ret_object)
+uint64_t session_write(struct session_core *c, uint32_t entity, enum session_fx_kind fx_kind,
+                       enum contract_kind kind, const struct base_correlation *correlation, bool renewal,
+                       struct contract_object **ret_object)
 {
     assert(c->n_objects < SESSION_OBJECTS_MAX);
     struct contract_object *o = &c->out->objects[c->n_objects++];
@@ -80,9 +81,9 @@ uint64_t session_write(struct session_core *c, uint32_t entity, enum session_fx_
     return fx->u.store.ask;
 }
 
-void session_trace(struct session_core *c, const char *what, const char *name, const char *from, const char *to,
-                   const char *by, const char *reason, int64_t epoch, const struct base_correlation *correlation,
-                   bool warning)
+void session_trace(struct session_core *c, const char *what, const char *name, const char *from,
+                   const char *to, const char *by, const char *reason, int64_t epoch,
+                   const struct base_correlation *correlation, bool warning)
 {
     struct session_fx *fx = session_fx(c, SESSION_FX_TRACE);
     (void)base_fmt(fx->u.trace.what, sizeof fx->u.trace.what, "%s", what);
@@ -114,8 +115,8 @@ struct base_uuid session_uuid(struct session_core *c)
     uint8_t digest[BASE_SHA256_SIZE];
     uint64_t n = ++c->uuids;
     if (base_sha256(digest, c->cfg.seed, sizeof c->cfg.seed, &n, sizeof n) != BASE_OK) {
-        /* No memory for a digest. An identity that repeats or can be guessed would be worse than a zero one, which the
-         * API server refuses. */
+        /* No memory for a digest. An identity that repeats or can be guessed would be worse than a zero one,
+         * which the API server refuses. */
         return (struct base_uuid){{0}};
     }
     return base_uuid_v4(digest);

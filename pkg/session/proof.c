@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * session/proof.c - collection proofs (contract section 5): bindings and services make the authority proof, own claims
- * the claim proof. One of each per interval, whatever the number of connectors.
+ * session/proof.c - collection proofs (contract section 5): bindings and services make the authority proof,
+ * own claims the claim proof. One of each per interval, whatever the number of connectors.
  */
 #include "session/int.h"
 
@@ -96,5 +96,6 @@ bool session_services_stale(const struct session_core *c, const struct session_s
     base_time t0 = c->proof[PROOF_SERVICES].t0;
     if (s)
         t0 = base_time_max(t0, s->t0);
-    return !s || c->now >= s->s.until || t0 == 0 || c->now > base_time_add(t0, c->cfg.timing.interval * 3 / 2);
+    return !s || c->now >= s->s.until || t0 == 0 ||
+           c->now > base_time_add(t0, c->cfg.timing.interval * 3 / 2);
 }

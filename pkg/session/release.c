@@ -2,10 +2,10 @@
  *
  * session/release.c - giving routes back, each as a job of its own (contract sections 4 and 11).
  *
- * A job names the uid, epoch and leaseUUID that it means. It reads the row afresh, checks on the object that it has just
- * read that this process still holds exactly that, and writes releaseTime with the row's uid and resourceVersion. After
- * a conflict or a lost answer it starts with the read again, and so never follows a successor. Releasing takes authority
- * away: its record is made, but not waited for.
+ * A job names the uid, epoch and leaseUUID that it means. It reads the row afresh, checks on the object that
+ * it has just read that this process still holds exactly that, and writes releaseTime with the row's uid and
+ * resourceVersion. After a conflict or a lost answer it starts with the read again, and so never follows a
+ * successor. Releasing takes authority away: its record is made, but not waited for.
  */
 #include "session/int.h"
 
@@ -28,11 +28,12 @@ void session_release(struct session_core *c, const struct base_prefix *prefix, c
 {
     if (c->jobs_active > 0)
         for (uint32_t i = 0; i < c->n_jobs; i++)
-            if (c->job[i].state != JOB_FREE && base_uuid_eq(&c->job[i].uid, uid) && c->job[i].epoch == epoch &&
-                base_uuid_eq(&c->job[i].lease_uuid, lease_uuid))
+            if (c->job[i].state != JOB_FREE && base_uuid_eq(&c->job[i].uid, uid) &&
+                c->job[i].epoch == epoch && base_uuid_eq(&c->job[i].lease_uuid, lease_uuid))
                 return; /* it is being released */
     if (c->job_free == UINT32_MAX) {
-        session_trace(c, "connector", "", "None", "None", "release", "TooManyReleases", epoch, correlation, true);
+        session_trace(c, "connector", "", "None", "None", "release", "TooManyReleases", epoch, correlation,
+                      true);
         return;
     }
     struct session_job *j = &c->job[c->job_free];
@@ -74,7 +75,8 @@ static void finish(struct session_core *c, struct session_job *j)
     session_dirty(c, ENTITY_DRAIN);
 }
 
-static struct session_audit *record(struct session_core *c, struct session_job *j, bool allowed, const char *reason)
+static struct session_audit *record(struct session_core *c, struct session_job *j, bool allowed,
+                                    const char *reason)
 {
     struct session_audit *a =
         session_audit(c, allowed ? SESSION_AUDIT_RELEASE : SESSION_AUDIT_REJECT, allowed, reason, NULL);
@@ -92,7 +94,8 @@ static void read_done(struct session_core *c, struct session_job *j, const struc
     const struct contract_claim *row = an->n_objects > 0 ? &an->objects[0].u.claim : NULL;
     struct lease_ask ask = {
         .op = LEASE_RELEASE, .me = &c->inst.me, .epoch = j->epoch, .lease_uuid = &j->lease_uuid};
-    if (an->code == BASE_ENOTFOUND || !row || (!base_uuid_eq(&row->meta.uid, &j->uid) && !base_mutant("release.uid"))) {
+    if (an->code == BASE_ENOTFOUND || !row ||
+        (!base_uuid_eq(&row->meta.uid, &j->uid) && !base_mutant("release.uid"))) {
         finish(c, j); /* gone: nothing of ours is left */
         return;
     }
@@ -109,7 +112,8 @@ static void read_done(struct session_core *c, struct session_job *j, const struc
     }
     struct contract_object *o;
     (void)record(c, j, true, j->reason);
-    j->ask = session_write(c, session_entity_job(c, j), SESSION_FX_UPDATE, CONTRACT_CLAIM, &j->correlation, false, &o);
+    j->ask = session_write(c, session_entity_job(c, j), SESSION_FX_UPDATE, CONTRACT_CLAIM, &j->correlation,
+                           false, &o);
     j->ask_by = base_time_add(c->now, SESSION_WRITE_WAIT);
     o->u.claim = *row;
     lease_build_release(&o->u.claim, c->wall, &j->correlation);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * session/timers.c - when to look at what: a heap of wake times, a ring of entities with work to do, and the map from
- * flows to connectors. All sizes are fixed at the start.
+ * session/timers.c - when to look at what: a heap of wake times, a ring of entities with work to do, and the
+ * map from flows to connectors. All sizes are fixed at the start.
  */
 #include "session/int.h"
 
@@ -139,7 +139,8 @@ uint32_t session_undirty(struct session_core *c)
     return entity;
 }
 
-/* ---- flows ------------------------------------------------------------------------------------------------------- */
+/* ---- flows
+ * ------------------------------------------------------------------------------------------------------- */
 static uint32_t home(const struct session_flows *f, uint64_t flow)
 {
     return (uint32_t)((flow * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & f->mask;

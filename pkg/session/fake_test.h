@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * session/fake_test.h - a small world for stories: one store with the API server's preconditions, nodes with
+ * an agent (the core and a driver for its effects) and a foundation, connectors, and an observer that sees
+ * everything.
+ *
+ * Virtual time: world_run() moves it from event to event. After every step the core checks itself, every
+ * write is checked for its preconditions, and the observer asserts that at most one session can pass packets
+ * for a prefix.
+ */
+#ifndef SESSION_FAKE_TEST_H
+#define SESSION_FAKE_TEST_H
+
+#include "session/int.h"
+
+#define W_NODES 3
+#define W_OBJECTS 96
+#define W_FLOWS 256
+#define W_MS BASE_MS
+#define W_SEC BASE_SEC
+
+enum w_fault { /* what happens to the next write (or read) of a kind */
+               W_NO_FAULT = 0,
+               W_LOST,      /* EUNKNOWN, and it did not land */
+               W_LANDED,    /* EUNKNOWN, but it landed */
+               W_LATE,      /* EUNKNOWN, and it lands when the test says so (world_land) */
+               W_DENIED,    /* 403 */
+               W_INVALID,   /* 422 */
+               W_TRY_LATER, /* 429 */
+               W_NO_ANSWER, /* the answer never comes; it landed */
+               W_DOWN,      /* reads: EIO */
+               W_CONFLICT,  /* 409, whatever the versions are */
+};
+struct w_flow {
+    uint64_t flow;
+    int node;
+    char uri[64];
+    int status; /* 0 = waiting, 200 = admitted, else refused with it */
+    char reason[160];
+    unsigned retry_after;
+    base_time asked, answered;
+    base_time deadline; /* fence slot; 0 = shut, -1 = dead */
+    bool closed, stopped, ended;
+    struct session_fx admit; /* copy of u.admit when admitted */
+};
+struct w_gate { /* a foundation's gate for one prefix */
+    char name[CONTRACT_NAME_SIZE];
+    int64_t epoch;
+    base_time first_seen;
+    int64_t seen_epoch;
+    base_time deadline; /* 0 = closed */
+    int64_t tomb;       /* this epoch and older are closed for good here */
+};
+struct w_node {
+    bool used, agent_alive;
+    int index;
+    char name[16];
+    struct base_uuid node_uid, boot_id;
+    struct session_core *core;
+    struct session_config cfg;
+    base_time wake_at;
+    /* knobs */
+    bool cut;                           /* no answer of the API server: reads EIO, writes W_LOST */
+    bool watch_silent[CONTRACT_KIND_N]; /* no events, no proofs, and the list of it stays as it was */
+    bool audit_fails, audit_silent, stuck /* no barrier */, foundation_down, foundation_watch_silent,
+        tun_fails;
+    bool prove_stale; /* with watch_silent: a proof is claimed nevertheless (for the in-cache rule) */
+    enum w_fault write_fault[CONTRACT_KIND_N], read_fault[CONTRACT_KIND_N];
+    int fault_skip; /* so many matching requests pass before the fault */
+    /* what was seen */
+    bool ready, drained;
+    char ready_reason[48];
+    unsigned writes[CONTRACT_KIND_N], reads[CONTRACT_KIND_N], audits[8], tun_opens, tun_closes, not_durable;
+    char last_audit_reason[48];
+    unsigned rounds; /* sequential store round trips of the agent since the last world_rounds */
+    struct w_gate gate[16];
+    uint64_t devices;
+};
+struct world {
+    base_time now;
+    base_wall wall0;
+    uint64_t rv, seq;
+    struct contract_object obj[W_OBJECTS];
+    size_t n_obj;
+    struct w_node node[W_NODES];
+    struct w_flow flow[W_FLOWS];
+    size_t n_flow;
+    struct w_msg *msgs; /* by time */
+    struct contract_object late_object;
+    enum session_fx_kind late_kind;
+    int late_node;
+    bool late;
+    struct session_out out;
+    unsigned overlaps;
+    bool verbose;
+    bool allow_overlap;
+    uint64_t uids;
+};
+
+struct world *world_new(void);
+void world_free(struct world *w);
+/* A node with its agent; `policy` kubernetes. */
+struct w_node *world_node(struct world *w, int i);
+void world_agent_start(struct world *w, int i);
+void world_agent_kill(struct world *w, int i); /* at once; what it sent is on its way */
+void world_run(struct world *w, base_time span);
+/* Runs until cond(w, arg) or `span` is over; returns the time it took, or -1. */
+base_time world_until(struct world *w, base_time span, bool (*cond)(struct world *w, void *arg), void *arg);
+
+/* objects */
+struct contract_object *world_get(struct world *w, const char *name);
+struct contract_claim *world_claim(struct world *w, const char *name);
+/* Puts an object as it is (uid, rv made); the watches see it. */
+struct contract_object *world_put(struct world *w, const struct contract_object *o);
+void world_touch(struct world *w, struct contract_object *o); /* after a change in place */
+void world_delete(struct world *w, const char *name);
+struct contract_object *world_service(struct world *w, const char *name, const char *pool);
+struct contract_object *world_binding(struct world *w, const char *tenant, const char *connector,
+                                      const char *service, const char *uri);
+void world_land(struct world *w); /* a W_LATE write arrives now */
+struct base_uuid world_uuid(struct world *w);
+
+/* connectors */
+uint64_t world_connect(struct world *w, int node, const char *uri);
+uint64_t world_connect_to(struct world *w, int node, const char *uri, const char *target);
+struct w_flow *world_flow(struct world *w, uint64_t flow);
+void world_end(struct world *w, uint64_t flow);             /* the client goes away */
+bool world_passes(struct world *w, const struct w_flow *f); /* could a packet of it pass now? */
+void world_event(struct world *w, int node, const struct session_in *in);
+
+/* most stories begin like this: node 0 (and 1) ready, service svc-a, binding acme.site1 for
+ * spiffe://acme/site1 */
+struct world *world_usual(int nodes);
+#define W_URI "spiffe://acme/site1"
+/* Connects and runs until the answer. */
+struct w_flow *world_session(struct world *w, int node);
+const char *world_state(struct world *w, int node); /* of the first connector */
+
+#endif
