@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One collection, kept up to date.
+ *
+ *            first page             whole                    MAIN opens
+ *   LIST ---------------> RELIST -----------> LISTED ----------------------> events
+ *    ^  ADDED ...                                |                              |
+ *    |                                           +--- stream ends: MAIN again from `version`, with back-off
+ *    +---- 410 (answer or ERROR event), a line that makes no sense, or step 4 of a proof
+ *
+ * `version` never goes back but by a new list: an event that is not above it was applied already (by the
+ * other stream) and is dropped. A list below a version that was seen before it was asked for is a regression:
+ * it is not applied.
+ */
+#include "kubestore/watch_int.h"
+
+#define BACKOFF_BASE (250 * BASE_MS)
+#define BACKOFF_MAX (10 * BASE_SEC)
+#define LIST_TIMEOUT (60 * BASE_SEC)
+
+int kubestore_watch_cmp(const char *a, const char *b)
+{
+    int c;
+
+    if (!a[0] || !b[0])
+        return (a[0] != '\0') - (b[0] != '\0');
+    if (base_rv_cmp(a, b, &c))
+        return 2;
+    return c < 0 ? -1 : c > 0;
+}
+
+void kubestore_watch_saw(struct kubestore_watch *w, const char *rv)
+{
+    if (kubestore_watch_cmp(rv, w->seen) == 1)
+        (void)base_copy(w->seen, sizeof w->seen, rv);
+}
+
+base_time kubestore_watch_backoff(struct kubestore_watch *w, unsigned failures)
+{
+    base_time d = BACKOFF_MAX;
+
+    if (failures < 6)
+        d = base_time_min(BACKOFF_MAX, BACKOFF_BASE << failures);
+    return d - (base_time)base_prng_below(&w->prng, (uint64_t)d / 4);
+}
+
+void kubestore_watch_tell(struct kubestore_watch *w, struct kubestore_note *n)
+{
+    if (!w->dead)
+        w->fn(w->arg, n);
+}
+
+void kubestore_watch_row(struct kubestore_watch *w, enum store_event_type type, struct base_str object,
+                         const char *name, const char *rv)
+{
+    struct kubestore_note n = {.what = KUBESTORE_EVENT, .ev = &w->ev, .version = rv};
+    struct base_err err = {0};
+
+    if (contract_decode(&w->ev.object, w->kind, object, &err) == BASE_OK) {
+        w->ev.type = type;
+        n.name = w->ev.object.u.meta.name;
+    } else {
+        n.what = KUBESTORE_BAD_OBJECT;
+        n.ev = NULL;
+        n.name = name;
+        n.err = &err;
+    }
+    kubestore_watch_tell(w, &n);
+}
+
+base_time kubestore_watch_moment(struct kubestore_watch *w)
+{
+    return 20 * BASE_MS + (base_time)base_prng_below(&w->prng, (uint64_t)(180 * BASE_MS));
+}
+
+void kubestore_watch_want_list(struct kubestore_watch *w, base_time delay, bool for_proof, const char *why)
+{
+    base_time at = base_time_add(loop_clock(), delay);
+
+    if (!w->need_list) {
+        w->need_list = true;
+        w->for_proof = for_proof;
+        w->list_at = at;
+        loop_log(w->s->log, LOOP_INFO, "watch_relist", "the collection is listed again",
+                 LOG_STR("collection", contract_kind_plural(w->kind)), LOG_STR("reason", why),
+                 LOG_STR("version", w->version), LOG_END);
+    }
+    w->for_proof &= for_proof;
+    w->list_at = base_time_min(w->list_at, at);
+    kubestore_stream_close(&w->stream[WATCH_MAIN]);
+    kubestore_stream_close(&w->stream[WATCH_PROBE]);
+    if (for_proof)
+        kube_lane_drop(w->s->client, w->lane);
+}
+
+static void leave_quietly(struct kubestore_watch *w)
+{
+    if (--w->busy == 0 && w->dead)
+        base_free(w);
+}
+
+/* ---- the list ---- */
+static bool on_begin(void *arg, const char *rv, base_time sent)
+{
+    struct kubestore_watch *w = arg;
+    struct kubestore_note n = {.what = KUBESTORE_RELIST, .version = rv, .t0 = sent};
+
+    kubestore_watch_enter(w);
+    if (kubestore_watch_cmp(rv, w->list_floor) == -1) {
+        w->pager = kubestore_pager_free(w->pager);
+        w->list_failures++;
+        w->list_at = base_time_add(loop_clock(), kubestore_watch_backoff(w, w->list_failures));
+        (void)base_err_set(
+            &w->last_err, BASE_EPROTO,
+            "%s: the server's version %s is below %s, which was seen before: was etcd restored?",
+            contract_kind_plural(w->kind), rv, w->list_floor);
+        loop_log(w->s->log, LOOP_ERROR, "watch_regressed", "versions went back; nothing is applied",
+                 LOG_STR("collection", contract_kind_plural(w->kind)), LOG_STR("err", w->last_err.msg),
+                 LOG_END);
+        kubestore_watch_leave(w);
+        return false;
+    }
+    w->list_sent = sent;
+    (void)base_copy(w->list_rv, sizeof w->list_rv, rv);
+    w->partial = true;
+    kubestore_watch_tell(w, &n);
+    /* leave() may release the watch: the pager then is dead and looks at nothing of it */
+    kubestore_watch_leave(w);
+    return true;
+}
+
+static bool on_row(void *arg, struct base_str text)
+{
+    struct kubestore_watch *w = arg;
+    base_cleanup(base_arena_freep) struct base_arena *arena = NULL;
+    const struct contract_json *root = NULL, *meta = NULL;
+    char name[CONTRACT_NAME_SIZE] = "", rv[CONTRACT_RV_SIZE] = "";
+
+    kubestore_watch_enter(w);
+    arena = base_arena_new((size_t)1 << 16);
+    if (arena && contract_json_parse(&root, arena, text, 2, NULL) == BASE_OK)
+        meta = contract_json_get(root, "metadata");
+    (void)base_copy_str(name, sizeof name, contract_json_str(meta, "name"));
+    (void)base_copy_str(rv, sizeof rv, contract_json_str(meta, "resourceVersion"));
+    kubestore_watch_row(w, STORE_ADDED, text, name, rv);
+    leave_quietly(w);
+    return true;
+}
+
+static void on_listed(void *arg, int code, const struct kube_resp *resp, const struct base_err *err)
+{
+    struct kubestore_watch *w = arg;
+    struct kubestore_note n = {.what = KUBESTORE_LISTED, .version = w->list_rv, .t0 = w->list_sent};
+    base_time now = loop_clock();
+
+    kubestore_watch_enter(w);
+    w->pager = kubestore_pager_free(w->pager);
+    if (code != BASE_OK) {
+        base_time wait = kubestore_watch_backoff(w, w->list_failures++);
+
+        if (resp && resp->retry_after > wait)
+            wait = base_time_min(resp->retry_after, BACKOFF_MAX);
+        w->list_at = base_time_add(now, wait);
+        w->last_err = *err;
+        loop_log(w->s->log, LOOP_WARN, "watch_list_failed", "listing failed, trying again",
+                 LOG_STR("collection", contract_kind_plural(w->kind)), LOG_STR("err", err->msg),
+                 LOG_INT("retryMillis", wait / BASE_MS), LOG_END);
+        if (w->for_proof && !w->partial && w->version[0]) {
+            w->need_list = false; /* no proof; the changes may still come */
+            w->main_at = now;
+        }
+        kubestore_watch_leave(w);
+        return;
+    }
+    w->need_list = w->partial = false;
+    w->list_failures = w->main_failures = 0;
+    w->main_at = now;
+    w->last_err.msg[0] = '\0';
+    memcpy(w->version, w->list_rv, sizeof w->version);
+    kubestore_watch_saw(w, w->version);
+    kubestore_watch_tell(w, &n);
+    if (!w->dead)
+        kubestore_proof_listed(w, w->list_sent);
+    if (!w->dead)
+        kubestore_proof_check(w);
+    kubestore_watch_leave(w);
+}
+
+static void start_list(struct kubestore_watch *w, base_time now)
+{
+    static const struct kubestore_pager_fns fns = {on_begin, on_row, on_listed};
+    struct base_err err = {0};
+
+    memcpy(w->list_floor, w->seen, sizeof w->list_floor);
+    if (kubestore_pager_new(&w->pager, w->s->client, w->s->ns, w->kind, w->selector, w->lane,
+                            base_time_add(now, LIST_TIMEOUT), NULL, &fns, w, &err) == BASE_OK)
+        return;
+    w->last_err = err;
+    w->list_at = base_time_add(now, kubestore_watch_backoff(w, w->list_failures++));
+}
+
+/* ---- what is due ---- */
+static void run(struct kubestore_watch *w)
+{
+    base_time now = loop_clock(), next;
+
+    kubestore_proof_run(w, now);
+    if (w->dead)
+        return;
+    if (w->need_list && !w->pager && now >= w->list_at)
+        start_list(w, now);
+    if (!w->need_list && !w->stream[WATCH_MAIN].call && now >= w->main_at)
+        kubestore_stream_open(w, WATCH_MAIN);
+    next = kubestore_proof_next(w);
+    if (w->need_list && !w->pager)
+        next = base_time_min(next, w->list_at);
+    if (!w->need_list && !w->stream[WATCH_MAIN].call)
+        next = base_time_min(next, w->main_at);
+    loop_timer_set(w->timer, next);
+}
+
+void kubestore_watch_enter(struct kubestore_watch *w)
+{
+    w->busy++;
+}
+
+void kubestore_watch_leave(struct kubestore_watch *w)
+{
+    if (w->busy == 1 && !w->dead)
+        run(w);
+    leave_quietly(w);
+}
+
+static void on_timer(void *arg)
+{
+    struct kubestore_watch *w = arg;
+
+    kubestore_watch_enter(w);
+    kubestore_watch_leave(w);
+}
+
+/* ---- life ---- */
+int kubestore_watch_new(struct kubestore_watch **ret, struct kubestore *s, enum contract_kind kind,
+                        const struct store_selector *sel, kubestore_note_fn fn, void *arg,
+                        struct base_err *err)
+{
+    struct kubestore_watch *w;
+    char selector[sizeof w->selector];
+    int rc = store_selector_query(selector, sizeof selector, kind, sel, err);
+
+    if (rc)
+        return rc;
+    w = base_calloc(1, sizeof *w);
+    if (!w)
+        return base_err_set(err, BASE_ENOMEM, "%s: no memory for a watch", contract_kind_plural(kind));
+    w->s = s;
+    w->kind = kind;
+    w->fn = fn;
+    w->arg = arg;
+    memcpy(w->selector, selector, sizeof w->selector);
+    loop_random(&w->prng.state, sizeof w->prng.state);
+    w->need_list = true;
+    for (int i = 0; i < WATCH_STREAM_N; i++)
+        w->stream[i] = (struct watch_stream){.w = w, .no = (enum watch_stream_no)i};
+    rc = loop_timer_new(&w->timer, s->loop, on_timer, w, err);
+    if (rc) {
+        base_free(w);
+        return rc;
+    }
+    w->lane = kube_lane_new(s->client);
+    loop_timer_set(w->timer, loop_clock()); /* the first list starts in the next iteration */
+    *ret = w;
+    return BASE_OK;
+}
+
+struct kubestore_watch *kubestore_watch_free(struct kubestore_watch *w)
+{
+    if (!w || w->dead)
+        return NULL;
+    w->dead = true;
+    w->pager = kubestore_pager_free(w->pager);
+    kubestore_stream_close(&w->stream[WATCH_MAIN]);
+    kubestore_stream_close(&w->stream[WATCH_PROBE]);
+    kubestore_proof_fini(w);
+    w->timer = loop_timer_free(w->timer);
+    kube_lane_drop(w->s->client, w->lane);
+    if (w->busy == 0)
+        base_free(w);
+    return NULL;
+}
+
+bool kubestore_watch_synced(const struct kubestore_watch *w)
+{
+    return !w->need_list && (w->stream[WATCH_MAIN].head || w->main_failures == 0);
+}
