@@ -66,13 +66,15 @@ static void apply(struct fnd_core *c, struct fnd_attachment *a, const struct con
 {
     bool same =
         base_uuid_eq(&a->obj.meta.uid, &o->meta.uid) && a->obj.spec.instance_epoch == o->spec.instance_epoch;
-    bool was = same && a->obj.status.ready.status == CONTRACT_COND_TRUE;
+    bool was = same && a->obj.status.accepted_instance_epoch == a->obj.spec.instance_epoch &&
+               a->obj.status.ready.status == CONTRACT_COND_TRUE;
 
     if (a->row.present && !base_uuid_eq(&a->obj.meta.uid, &o->meta.uid))
         fnd_record_drop(c, &a->obj.meta.uid);
     a->obj = *o;
     fnd_row_applied(c, &a->row, o->meta.rv, same);
-    if (!was && o->status.ready.status == CONTRACT_COND_TRUE)
+    if (!was && o->status.ready.status == CONTRACT_COND_TRUE &&
+        o->status.accepted_instance_epoch == o->spec.instance_epoch)
         log_attachment(c, a, FND_LOG_ATTACHMENT, FND_R_READY);
     fnd_touch_all(c);
 }

@@ -64,8 +64,8 @@ static void log_news(struct fnd_core *c, const struct fnd_claim *cl, const struc
 {
     const struct contract_claim_status *n = &cl->obj.status, *o = &was->status;
 
-    if (n->accepted_epoch == cl->obj.spec.epoch && fnd_is_me(c, &cl->obj.spec.holder) &&
-        (!same_uid || o->accepted_epoch != n->accepted_epoch))
+    if (same_uid && n->accepted_epoch == cl->obj.spec.epoch && fnd_is_me(c, &cl->obj.spec.holder) &&
+        o->accepted_epoch != n->accepted_epoch)
         fnd_gate_log(c, cl, FND_LOG_ACCEPT, n->accepted_epoch, FND_R_NONE);
     if (same_uid && n->closed_epoch > o->closed_epoch)
         fnd_gate_log(c, cl, FND_LOG_CLOSED_EPOCH, n->closed_epoch,

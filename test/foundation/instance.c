@@ -78,14 +78,15 @@ static void renewal(struct fnd_core *c, struct fnd_instance *i)
 static void apply(struct fnd_core *c, struct fnd_instance *i, const struct contract_instance *o)
 {
     bool same = base_uuid_eq(&i->obj.meta.uid, &o->meta.uid) && i->obj.spec.epoch == o->spec.epoch;
-    bool was = same && i->obj.status.accepted_epoch == i->obj.spec.epoch;
+    bool was = i->obj.status.accepted_epoch == i->obj.spec.epoch;
+    bool known = base_uuid_eq(&i->obj.meta.uid, &o->meta.uid);
 
     if (base_uuid_eq(&i->obj.meta.uid, &o->meta.uid) && o->spec.epoch < i->obj.spec.epoch)
         log_instance(c, i, FND_LOG_REGRESSED, FND_R_REGRESSED);
     i->obj = *o;
     fnd_row_applied(c, &i->row, o->meta.rv, same);
     renewal(c, i);
-    if (!was && o->status.accepted_epoch == o->spec.epoch)
+    if (known && (!was || !same) && o->status.accepted_epoch == o->spec.epoch)
         log_instance(c, i, FND_LOG_INSTANCE, FND_R_READY);
     fnd_touch_all(c);
 }
