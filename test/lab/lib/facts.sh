@@ -56,6 +56,14 @@ logged() {
     jq -Rnr --argjson since "$2" --argjson d $((boot - wall)) 'inputs | (fromjson? // empty) as $e
         | (($e.ts * 1000 | floor) * 1000 + $d) as $t | $e | select($t >= $since) | select('"$3"') | $t' "$D/log/$1.log" 2>/dev/null | first_line
 }
+# gates_open_at_once: over the whole run, the largest number of nodes whose gate for the same /96 was open at one moment, by the
+# foundations' own logs (an opening is logged after it happened, a closing too, so an overlap cannot hide).
+gates_open_at_once() {
+    jq -Rnc '[inputs | fromjson? // empty | select(.event | IN("foundation_open", "foundation_shut", "foundation_close"))] | sort_by(.ts)
+        | reduce .[] as $e ({open: {}, max: 0};
+            .open[$e.prefix][$e.node] = ($e.event == "foundation_open")
+            | .max = ([.max, ([.open[] | [.[] | select(.)] | length] | max)] | max)) | .max' "$D"/log/edge*.foundation.log
+}
 # text_seen FILE SINCE REGEX: as seen, for plain lines.
 text_seen() { awk -v s="$2" -v re="$3" '$1 >= s && $0 ~ re {print $1; f = 1; exit} END {exit !f}' "$1"; }
 # packet first|last FILE SINCE UNTIL: receive time of a numbered packet, by when it was *sent* for first, received for last.

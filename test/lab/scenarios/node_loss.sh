@@ -32,4 +32,5 @@ check "edge2 did not open before W" awk -v t="$took" -v w="$w" 'BEGIN {exit !(t 
 check "the connector is back within W + 1 s" awk -v t="$took" -v w="$w" 'BEGIN {exit !(t <= (w + 1) * 1000)}'
 check "the old epoch was waited for, not confirmed" test "$reason" = Waited
 check "no packet came from edge1 after the first one from edge2" test "$(cap_count e1 in "$first" "$(now_ns)")" = 0
+check "no two gates were ever open for one prefix" test "$(gates_open_at_once)" = 1
 checks_done

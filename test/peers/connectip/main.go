@@ -19,6 +19,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log"
 	"net"
 	"os"
 	"os/signal"
@@ -79,6 +80,14 @@ func emit(e event) {
 	emitLock.Lock()
 	defer emitLock.Unlock()
 	os.Stdout.Write(append(b, '\n'))
+}
+
+// libraryLog turns what the CONNECT-IP library logs into events, so that every line of output is one.
+type libraryLog struct{}
+
+func (libraryLog) Write(p []byte) (int, error) {
+	emit(event{Event: "library", Error: strings.TrimSpace(string(p))})
+	return len(p), nil
 }
 
 func parseEdges(s string) ([]edge, error) {
@@ -153,6 +162,8 @@ func tlsConfig(o *options) (*tls.Config, error) {
 }
 
 func main() {
+	log.SetFlags(0)
+	log.SetOutput(libraryLog{})
 	o, err := parseFlags()
 	if err == nil {
 		err = run(o)
