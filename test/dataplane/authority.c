@@ -61,7 +61,7 @@ static void give_back(struct rig *r, unsigned i)
 static void nothing_after_the_deadline(struct rig *r)
 {
     struct rig_flow *f = &r->flows[0];
-    struct agent_data_stats s;
+    struct agent_data_stats before, s;
 
     NEED(r, rig_open_tun(r, 1, RIG_DEV), "device");
     NEED(r, rig_session(r, 0, 7, 1), "session");
@@ -81,8 +81,18 @@ static void nothing_after_the_deadline(struct rig *r)
         fence_set(f->slot, loop_clock() + 60 * BASE_SEC); /* renewed: the same session goes on */
     }
     CHECK(r, rig_flows(r, 0), "renewed does not pass");
+    /* A packet that is taken in while the fence is shut is not even queued: it must not leave when the fence
+     * opens before the next flush. */
+    fence_set(f->slot, loop_clock() - 1);
+    rig_settle(r);
+    agent_data_stats(r->d, &before);
+    for (int i = 0; i < 50; i++)
+        CHECK(r, rig_down(r, rig_addr(7), 200), "send");
+    rig_settle(r);
     agent_data_stats(r->d, &s);
-    CHECK(r, s.drop_fence > 0, "no packet met a closed fence");
+    CHECK(r, s.drop_fence == before.drop_fence + 50 && s.h3.drop_fence == before.h3.drop_fence,
+          "dropped when taken in: %d, later: %d", (int)(s.drop_fence - before.drop_fence),
+          (int)(s.h3.drop_fence - before.h3.drop_fence));
 }
 
 /* Generation after generation, killed while packets flow. */
@@ -290,6 +300,30 @@ static void gap(struct rig *r)
     CHECK(r, s.gaps >= 1, "counted");
 }
 
+/* Control answers at once and leaves the fence open: still nothing passes that waited through the gap. */
+static void gap_answered_at_once(struct rig *r)
+{
+    NEED(r, rig_open_tun(r, 1, RIG_DEV), "device");
+    NEED(r, rig_session(r, 0, 7, 1), "session");
+    for (int round = 0; round < 5; round++) {
+        NEED(r, rig_flows(r, 0), "round %d: open does not pass", round);
+        rig_settle(r);
+        rig_helper(r, "pause");
+        base_time from = loop_clock();
+        ban(r, 0, from, BASE_TIME_NEVER);
+        for (int i = 0; i < 450; i++)
+            (void)rig_down(r, rig_addr(7), 100);
+        while (loop_clock() < from + 600 * BASE_MS)
+            rig_run(r, 10 * BASE_MS);
+        r->rx.ban_to = r->flows[0].rx.ban_to = loop_clock();
+        rig_helper(r, "resume");
+        CHECK(r, rig_wait(r, AGENT_REPORT_GAP, 0, NULL), "round %d: no report", round);
+        rig_settle(r);
+        CHECK(r, banned(r, 0) == 0, "round %d: %d packets waited through the gap and passed", round,
+              (int)banned(r, 0));
+    }
+}
+
 /* ---- devices
  * -------------------------------------------------------------------------------------------------------------
  */
@@ -488,6 +522,7 @@ const struct scenario dp_authority[] = {
     {"one-session-per-prefix", one_session_per_prefix},
     {"queue-of-the-old-generation", queue_of_the_old_generation},
     {"gap", gap},
+    {"gap-answered-at-once", gap_answered_at_once},
     {"device-deleted", device_deleted},
     {"device-closed-and-refused", device_closed_and_refused},
     {"requests-end", requests_end},

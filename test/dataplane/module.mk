@@ -14,7 +14,10 @@ $(BUILD)/test/dataplane/dataplane: $(DATAPLANE_OBJ) $(DATAPLANE_AGENT) $(DATAPLA
 -include $(DATAPLANE_OBJ:.o=.d)
 
 SUITES += test-dataplane
-.PHONY: test-dataplane
+.PHONY: test-dataplane mutants-dataplane
 ## test-dataplane     packets, fences, barrier and gap of the data thread on a real TUN (root; also SAN=thread)
 test-dataplane: $(BUILD)/test/dataplane/dataplane
 	@hack/run-tests.sh $(VARIANT)/dataplane test/dataplane/run.sh $<
+## mutants-dataplane  removes each guard of the data plane once; fails unless a test notices
+mutants-dataplane:
+	@test/dataplane/mutants.sh

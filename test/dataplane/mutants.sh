@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# mutants.sh: removes one guard of the data plane after the other, in a copy of the tree, and runs the test that must notice.
+# Prints the table; exit 1 unless every mutant is killed. Root.
+set -uo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+copy=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-mutants.XXXXXX")
+trap 'rm -rf "$copy"' EXIT
+cp -r "$root"/{Makefile,hack,pkg,test} "$copy"/
+chmod 711 "$copy"
+cd "$copy" || exit 1
+test/peers/pki/mk.sh "$copy/pki" && chmod -R a+rX "$copy/pki" || exit 1
+killed=0 survived=0 n=0
+
+# Runs the killer: "unit PKG" or the name of a scenario. 0 = it passed.
+run() {
+    case $1 in
+    unit:*) nice make -s "build/gcc/test/${1#unit:}" && timeout 120 "build/gcc/test/${1#unit:}" -j2 ;;
+    *) nice make -s build/gcc/test/dataplane/dataplane && timeout 120 build/gcc/test/dataplane/dataplane "$copy/pki" "$1" ;;
+    esac >"$copy/log" 2>&1
+}
+
+# mutant WHAT KILLER FILE OLD NEW
+mutant() {
+    local what=$1 killer=$2 file=$3 old=$4 new=$5 text
+    n=$((n + 1))
+    text=$(<"$root/$file")
+    if [[ $text != *"$old"* ]]; then
+        printf '%-64s %-30s %s\n' "$what" "$killer" 'NOT FOUND in the source'
+        survived=$((survived + 1))
+        return
+    fi
+    printf '%s\n' "${text/"$old"/"$new"}" >"$file"
+    if run "$killer"; then
+        printf '%-64s %-30s %s\n' "$what" "$killer" SURVIVED
+        survived=$((survived + 1))
+    elif grep -q 'error:' "$copy/log"; then
+        printf '%-64s %-30s %s\n' "$what" "$killer" 'does not build'
+        grep -m2 'error:' "$copy/log"
+        survived=$((survived + 1))
+    else
+        printf '%-64s %-30s %s\n' "$what" "$killer" killed
+        killed=$((killed + 1))
+    fi
+    cp "$root/$file" "$file"
+    touch "$file"
+}
+
+for k in unit:fence unit:tun both-ways; do
+    run "$k" || { echo "mutants: $k fails without any mutant:"; tail -5 "$copy/log"; exit 1; }
+done
+
+f=pkg/fence/fence.c
+mutant 'fence: a check passes whatever the time' unit:fence $f 'now >= 0 && now < fence_deadline(s) ? &s->pass : NULL' '&s->pass'
+mutant 'fence: open at the deadline itself' unit:fence $f 'now < fence_deadline(s)' 'now <= fence_deadline(s)'
+mutant 'fence: a dead slot can be set' unit:fence $f 'if (fence_is_dead(s))' 'if (false)'
+mutant 'fence: a live slot can be given back' unit:fence $f ' || !fence_is_dead(s)' ''
+mutant 'fence: a new generation inherits the deadline' unit:fence $f 'atomic_store_explicit(&s->deadline, FENCE_CLOSED, memory_order_release);
+    return s;' 'return s;'
+
+f=pkg/tun/tun.c
+mutant 'tun: writes without a pass that holds' unit:tun $f 'if (!fence_recheck(pass, loop_clock()))' 'if (false)'
+mutant 'tun: a missing device is made' unit:tun $f '(rc = get_link(&before, device, err)) < 0 ||
+        (rc = check_link(&before, device, mtu, err)) < 0)' '((void)get_link(&before, device, err), false) ||
+        (before.index != 0 && (rc = check_link(&before, device, mtu, err)) < 0))'
+mutant 'tun: other flags are written over' unit:tun $f 'if (!l->no_pi || !l->vnet_hdr || !l->multi_queue)' 'if (false)'
+mutant 'tun: a device without owner is taken' unit:tun $f 'if (!l->has_owner)' 'if (false)'
+mutant 'tun: another MTU is taken' unit:tun $f ' || l->mtu != (uint32_t)mtu' ''
+mutant 'tun: offloads of an earlier holder stay' unit:tun $f 'ioctl(t->fd, TUNSETOFFLOAD, 0) < 0' 'false'
+mutant 'tun: super-packets are handed on' unit:tun $f 'if (h.gso_type != VIRTIO_NET_HDR_GSO_NONE)' 'if (false)'
+mutant 'tun: dirt in the headroom reaches the kernel' unit:tun $f 'memset(pkt - TUN_HEADROOM, 0, TUN_HEADROOM);' ''
+mutant 'tun: deletion leaves holes in the table' unit:tun pkg/tun/prefix.c '            hole = i;' '            break;'
+
+f=pkg/masque/packet.c
+mutant 'packet: any source' spoofed-and-unreachable $f 'if (!has(&r->prefix, src))
+        return MASQUE_SOURCE_SPOOF;' ''
+mutant 'packet: any destination' spoofed-and-unreachable $f 'if (!reachable)' 'if (false)'
+mutant 'packet: connector to connector' unit:masque $f 'if (in_pool(r, dst))' 'if (false)'
+mutant 'packet: routing headers' unit:masque $f 'return routing ? MASQUE_BAD_ROUTING : MASQUE_PASS' 'return MASQUE_PASS'
+mutant 'packet: payload length is not compared' unit:masque $f '+ MASQUE_PACKET_HEADER != len' '+ MASQUE_PACKET_HEADER > len'
+mutant 'packet: jumbo option' unit:masque $f 'p[at] == OPTION_JUMBO || ' ''
+mutant 'packet: protocol scope' scope-of-the-request $f 'if (r->ipproto >= 0 &&' 'if (false &&'
+mutant 'icmp6: answers errors' unit:masque pkg/masque/icmp6.c 'info->icmp_type < TYPE_ECHO_REQUEST || ' ''
+mutant 'icmp6: an MTU below 1280 is told' unit:masque pkg/masque/icmp6.c 'mtu < MTU_MIN ? MTU_MIN : mtu' 'mtu'
+
+f=pkg/agent/data_path.c
+mutant 'path: the fence is not asked when a packet is taken in' nothing-after-the-deadline $f 'fence_check(f->slot, now)' 'fence_check(f->slot, now > 0)'
+mutant 'path: packets pass between gap and answer' gap $f 'agent_data_held(d) ? NULL : ' ''
+mutant 'path: a device delivers to sessions of another' tenants-are-apart $f ' || f->tun != b->tun' ''
+mutant 'path: hop limit stays' both-ways $f 'masque_packet_hop(pkt);' ''
+mutant 'path: answers without limit' answers-are-limited $f ' || !masque_icmp6_take(&f->bucket, d->beat)' ''
+mutant 'path: too large is dropped in silence' errors-into-the-vpc $f '== BASE_ERANGE' '== BASE_ENOMEM'
+
+f=pkg/agent/data_loop.c
+mutant 'loop: the old generation'"'"'s queue goes to the new one' queue-of-the-old-generation $f 'agent_data_tun_burst(d, tun, tun_queue_len(d->tuns[tun].t) + 1);' ''
+mutant 'loop: a stop is not noticed' gap $f 'now - d->beat > d->gap &&' 'false &&'
+mutant 'loop: what waited through a gap passes' gap-answered-at-once $f '        agent_data_tun_empty(d, i);
+    masque_h3_discard' '        ;
+    masque_h3_discard'
+mutant 'loop: the barrier leaves the flow open' one-session-per-prefix $f 'masque_h3_stop(d->h3, flow);
+    agent_flows_stop(d->flows, f);' ''
+mutant 'loop: a closed device'"'"'s flows move to the next one' device-deleted $f 'agent_flows_drop_tun(d->flows, i);' ''
+mutant 'loop: orders beyond one turn wait for the next wake' rings-are-bounded $f 'else if (d->orders_left)' 'else if (false)'
+mutant 'loop: an answer is dropped when the ring is full' rings-are-bounded $f '    d->n_waiting++;' ''
+mutant 'loop: a device'"'"'s number is given twice' device-closed-and-refused $f ' || find_tun(d, o->tun_id) != UINT32_MAX' ''
+mutant 'loop: two sessions with one prefix' one-session-per-prefix $f 'if (rc == BASE_EEXIST)' 'if (rc == BASE_EEXIST && false)'
+mutant 'flows: the target of the request is ignored' scope-of-the-request pkg/agent/data_flows.c 'target->len == 0 ||' 'true ||'
+
+echo "mutants-dataplane: $killed killed, $survived not, of $n"
+[ "$survived" -eq 0 ]
