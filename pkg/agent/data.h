@@ -15,6 +15,9 @@
 
 struct agent_data;
 
+/* AGENT_REPORT_GAP: the 100 ms heartbeat was late by more than the gap; everything queued was dropped. No
+ * packet passes before the callback for this report has returned: by then control has shut every fence whose
+ * claim proof is not younger than `at` (contract section 9). */
 enum agent_report_kind {
     AGENT_REPORT_REQUEST = 1, /* rq */
     AGENT_REPORT_ENDED,       /* flow, end, detail */
@@ -24,10 +27,7 @@ enum agent_report_kind {
     AGENT_REPORT_TUN_LOST, /* tun_id, code, detail: EBADFD, EIO, EFAULT: the device is gone, its descriptor
                               closed */
     AGENT_REPORT_TUN_CLOSED, /* tun_id; its descriptor is closed */
-    AGENT_REPORT_GAP,        /* at: the 100 ms heartbeat was late by more than the gap: everything queued was
-                                dropped.        No packet passes before the callback for this report has returned: by
-                                then        control has        shut every fence whose claim proof is not younger than `at`
-                                (contract        section 9) */
+    AGENT_REPORT_GAP,        /* at: see above */
     AGENT_REPORT_DRAINED,    /* no connection is left */
 };
 struct agent_report {

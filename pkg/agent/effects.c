@@ -208,6 +208,7 @@ static void fx_admit(struct agent *a, const struct session_fx *fx)
                                 .tun_id = fx->u.admit.tun_id,
                                 .prefix = fx->u.admit.prefix,
                                 .tunnel_ip = fx->u.admit.tunnel_ip,
+                                .pool = fx->u.admit.pool,
                                 .n_destinations = fx->u.admit.n_destinations};
 
     if (e) {

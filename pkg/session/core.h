@@ -221,6 +221,7 @@ struct session_fx {
             uint32_t tun_id;
             struct base_prefix prefix;
             struct base_ip6 tunnel_ip; /* ::1 of the pool's index 0 */
+            struct base_prefix pool;   /* the service's: no connector reaches another one */
             uint8_t n_destinations;
             struct base_prefix destinations[CONTRACT_DESTINATIONS_MAX];
             base_time deadline;
