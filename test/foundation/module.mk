@@ -32,7 +32,7 @@ FND_UNIT := $(filter-out %/kernel_test.o,$(FND_TOBJ))
 $(BUILD)/test/foundation-core: $(FND_UNIT) $(FND_CORE:%.c=$(BUILD)/%.o) $(BUILD)/$(FND)/options.o $(FND_LIBS)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(call pc_libs,criterion libcjson libcrypto libuv)
-$(BUILD)/test/foundation-kernel: $(BUILD)/$(FND)/kernel_test.o $(FND_KERNEL:%.c=$(BUILD)/%.o) $(BUILD)/$(FND)/lock.o $(BUILD)/$(FND)/device.o $(FND_LIBS)
+$(BUILD)/test/foundation-kernel: $(BUILD)/$(FND)/kernel_test.o $(FND_KERNEL:%.c=$(BUILD)/%.o) $(BUILD)/$(FND)/lock.o $(FND_LIBS)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(call pc_libs,criterion libbpf libcjson libcrypto libuv)
 
