@@ -94,11 +94,11 @@ api_received() {
 # switches FILE...: from lines "time key", in any order: how often does the key change from one moment to the next?
 switches() { sort -n "$@" | awk 'k != "" && $2 != k {n++} {k = $2} END {print n + 0}'; }
 
-# await SECONDS WHAT COMMAND...: repeats until the command prints something; prints it. WHAT is for the message.
+# await SECONDS WHAT COMMAND...: repeats until the command succeeds and prints something; prints it. WHAT is for the message.
 await() {
     local end=$(($(date +%s%3N) + $1 * 1000)) what=$2 out
     shift 2
-    until out=$("$@"); do
+    until out=$("$@") && [ -n "$out" ]; do
         (($(date +%s%3N) < end)) || { printf '%s' "$what" >"$D/missing"; return 1; }
         sleep 0.04
     done
