@@ -115,6 +115,7 @@ struct fnd_claim {
     /* closed here: zero, tombstone and withdrawal are done for this epoch and all older ones */
     struct base_uuid closed_uid;
     int64_t closed_here;
+    base_time closed_at;
     base_time deleting_read; /* when a fresh read first showed the deletionTimestamp; 0 = not yet */
     enum fnd_reason refuse;
     base_time refuse_since;

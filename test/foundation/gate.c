@@ -267,6 +267,7 @@ bool fnd_gate_done(struct fnd_core *c, uint64_t op, bool ok)
                 k->active = k->open = false;
             cl->closed_uid = k->op_uid;
             cl->closed_here = k->op_tomb;
+            cl->closed_at = c->now;
             k->shut_at = 0; /* a new epoch starts with its own accept as proof */
             break;
         case FND_OP_MOVE:
