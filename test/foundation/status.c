@@ -3,6 +3,9 @@
 
 /* A refusal is written when it has stood this long: instance, attachment and service may only be late. */
 #define REFUSE_AFTER BASE_SEC
+/* How long the status of a shut gate waits for the old device's deletion, to be one write with closedEpoch.
+ */
+#define DEVICE_PATIENCE (500 * BASE_MS)
 
 static void gate(struct fnd_core *c, struct contract_claim *n, enum contract_gate_state state,
                  enum fnd_reason why, bool *change)
@@ -32,6 +35,13 @@ static void closed(struct fnd_core *c, struct contract_claim *n, int64_t epoch,
     *change = true;
 }
 
+/* The old process' device must be gone before its epoch is confirmed. */
+static bool device_pending(struct fnd_core *c, const struct fnd_claim *cl, const struct fnd_verdict *v)
+{
+    return (v->reason == FND_R_INSTANCE_REPLACED || v->reason == FND_R_INSTANCE_GONE) && v->cause &&
+           fnd_gate_closed_here(cl, cl->obj.spec.epoch) && !fnd_device_old_gone(c);
+}
+
 /* The three writes of closedEpoch, at most one of them at a time. */
 static void closures(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v,
                      struct contract_claim *n, base_time *wake, bool *change)
@@ -49,9 +59,7 @@ static void closures(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_
     }
     /* (a) the row's own epoch is over, held here, on this kernel */
     if (v->cause && fnd_is_me(c, &s->holder) && at == s->epoch - 1 && fnd_gate_closed_here(cl, s->epoch) &&
-        !cl->kern.active &&
-        ((v->reason != FND_R_INSTANCE_REPLACED && v->reason != FND_R_INSTANCE_GONE) ||
-         fnd_device_old_gone(c))) {
+        !cl->kern.active && !device_pending(c, cl, v)) {
         closed(c, n, s->epoch, CONTRACT_CLOSED_CONFIRMED, change);
         return;
     }
@@ -129,6 +137,12 @@ static void holder_fields(struct fnd_core *c, struct fnd_claim *cl, const struct
         return;
     }
     refuse(c, cl, v, n, wake, change);
+    /* (a) waits for the old device: a moment, and one write says both. */
+    if (device_pending(c, cl, v) && !*change && s->closed_epoch == e - 1 &&
+        c->now < cl->closed_at + DEVICE_PATIENCE) {
+        fnd_wake(wake, cl->closed_at + DEVICE_PATIENCE);
+        return;
+    }
     if (open) {
         gate(c, n, CONTRACT_GATE_OPEN, FND_R_OPENED, change);
         if (s->published_epoch != e) {
