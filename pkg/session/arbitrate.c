@@ -171,12 +171,19 @@ static const struct contract_claim *claim_at(const struct session_answer *an, si
     return &an->objects[i].u.claim;
 }
 
+/* A row that has to end first: taken over and released in one write. One that this process has released
+ * already is only waited for: another epoch would start every wait anew. */
 static enum conn_state closing(struct session_core *c, struct session_conn *n,
                                const struct contract_claim *row)
 {
     n->want = row->spec.prefix;
-    if (row->meta.deleting != 0)
-        return session_give_up(c, n, session_reason_of(WHY_CLAIM_DELETING));
+    if (row->spec.release_time != 0 && lease_row_mine(row, &c->inst.me) && !base_mutant("closing.again"))
+        return session_landed(c, n, row, c->now);
+    struct lease_ask ask = {.op = LEASE_CLOSING, .me = &c->inst.me, .epoch = row->spec.epoch};
+    enum lease_reason r = lease_decide(&ask, row);
+    if (r != LEASE_OK)
+        return session_give_up(
+            c, n, session_reason_of(r == LEASE_DELETING ? WHY_CLAIM_DELETING : WHY_EPOCH_EXHAUSTED));
     int16_t d = n->desk >= 0 ? n->desk : session_desk_take(c);
     if (d < 0)
         return session_give_up(c, n, session_reason_of(WHY_BUSY));
@@ -227,6 +234,7 @@ static enum conn_state pick_free(struct session_core *c, struct session_conn *n,
         if (!taken)
             return reserve(c, n, &p, true);
     }
+    n->candidate = 0;
     return session_give_up(c, n, session_reason_of(WHY_POOL_EXHAUSTED));
 }
 
@@ -360,7 +368,7 @@ static enum conn_state decide_row(struct session_core *c, struct session_conn *n
      * send */
     const struct lease_attempt *lost = row ? session_attempt_of(n, &row->spec.lease_uuid) : NULL;
     if (lost && lease_row_mine(row, &c->inst.me) && lease_outcome_of(lost, row) == LEASE_LANDED &&
-        row->spec.release_time == 0 && !base_mutant("outcome.landed")) {
+        (row->spec.release_time == 0 || lost->op == LEASE_CLOSING) && !base_mutant("outcome.landed")) {
         base_time sent = lost->sent;
         return session_landed(c, n, row, base_mutant("outcome.anchor") ? c->now : sent);
     }

@@ -235,6 +235,8 @@ static struct session_conn *claim_conn(struct session_core *c, const struct cont
 void session_claim_row(struct session_core *c, const struct contract_claim *row, bool deleted)
 {
     struct session_conn *n = claim_conn(c, row);
+    if (n && deleted && base_uuid_eq(&n->cached_uid, &row->meta.uid))
+        n->cached_uid = (struct base_uuid){{0}};
     if (n && base_uuid_eq(&n->claim.uid, &row->meta.uid) && !base_uuid_is_zero(&row->meta.uid)) {
         if (deleted) {
             /* it left the selector, or is gone: zero and stop at once; the release reads what became of it */
@@ -262,9 +264,10 @@ void session_claim_row(struct session_core *c, const struct contract_claim *row,
             o.u.claim = *row;
             an.objects = &o;
             an.n_objects = 1;
+            n->cached_uid = row->meta.uid;
             session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_WROTE, .answer = &an});
-            n->claim.in_cache = n->claim.seen = true;
         }
+        n->cached_uid = row->meta.uid;
         return; /* else: the read that is on its way, or comes next, finds it */
     }
     /* Held by this process, and no session of it: a write that landed late. It is given back at once. */

@@ -115,12 +115,15 @@ enum conn_state session_landed(struct session_core *c, struct session_conn *n,
     k->mine = true;
     k->t0 = sent;
     k->first_seen = c->now; /* after the commit: that is what the wait is counted from */
+    k->in_cache = k->seen = base_uuid_eq(&n->cached_uid, &row->meta.uid);
+    n->candidate = 0;
     (void)session_claim_apply(c, n, row);
     session_desk_free(c, n);
     n->unknown[0].op = n->unknown[1].op = n->attempt.op = (enum lease_op)0;
     n->ask = 0;
     n->tries = 0;
     n->park_since = c->now;
+    n->over_since = 0;
     n->reread = false;
     if (closing)
         return CONN_CLOSING;

@@ -41,14 +41,24 @@ static const char *ev_name(enum conn_ev ev)
 
 /* ---- the waiting request
  * ---------------------------------------------------------------------------------------- */
+static bool said_already(struct session_core *c, struct session_said *said, const char *reason,
+                         const char *credential)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (const char *p = credential; *p; p++)
+        h = (h ^ (uint8_t)*p) * UINT64_C(0x100000001b3);
+    if (said->reason == reason && said->credential == h && c->now < base_time_add(said->at, 10 * BASE_SEC))
+        return true;
+    *said = (struct session_said){.reason = reason, .credential = h, .at = c->now};
+    return false;
+}
+
 void session_refuse(struct session_core *c, struct session_conn *n, uint64_t flow, struct session_reason why,
                     unsigned retry_after, const struct base_correlation *correlation,
                     const char *credential_id)
 {
-    const char **said = n ? &n->rejected : &c->rejected;
-    base_time *said_at = n ? &n->rejected_at : &c->rejected_at;
-    bool again = why.status == 503 && *said == why.name && c->now < base_time_add(*said_at, 10 * BASE_SEC);
-    if (!again) { /* a 503 is retried every 100 ms: its reason is recorded once in 10 s */
+    /* clients retry every 100 ms: the same refusal of the same credential is recorded once in 10 s */
+    if (!said_already(c, n ? &n->said : &c->said, why.name, credential_id)) {
         struct session_audit *a = session_audit(c, SESSION_AUDIT_REJECT, false, why.name, n ? n->b.name : "");
         a->correlation = *correlation;
         (void)base_copy(a->credential_id, sizeof a->credential_id, credential_id);
@@ -57,8 +67,6 @@ void session_refuse(struct session_core *c, struct session_conn *n, uint64_t flo
             a->epoch = n->claim.epoch;
             a->lease_uuid = n->claim.lease_uuid;
         }
-        *said = why.name;
-        *said_at = c->now;
     }
     struct session_fx *fx = session_fx(c, SESSION_FX_REFUSE);
     fx->u.refuse.flow = flow;
@@ -137,6 +145,7 @@ static void admit(struct session_core *c, struct session_conn *n)
     fx->u.admit.tun_id = a->tun_id;
     fx->u.admit.prefix = n->claim.prefix;
     fx->u.admit.tunnel_ip = authority_tunnel_ip(&s->s.pool);
+    fx->u.admit.pool = s->s.pool;
     if (n->req.any_target) {
         fx->u.admit.n_destinations = s->s.n_destinations;
         memcpy(fx->u.admit.destinations, s->s.destinations, sizeof fx->u.admit.destinations);
@@ -146,7 +155,7 @@ static void admit(struct session_core *c, struct session_conn *n)
     }
     fx->u.admit.deadline = n->ses.deadline;
     n->req.flow = 0; /* its flow is the session's now */
-    n->rejected = NULL;
+    n->said.reason = NULL;
 }
 
 /* Shuts the fence for good and asks for the barrier. */
@@ -228,7 +237,6 @@ static enum conn_state request_idle(struct session_core *c, struct session_conn 
 {
     set_wait(c, n, in->request);
     n->loops = n->tries = 0;
-    n->candidate = 0;
     return session_begin(c, n);
 }
 
@@ -310,7 +318,6 @@ static enum conn_state after_stop(struct session_core *c, struct session_conn *n
     if (n->req.flow == 0)
         return CONN_IDLE;
     n->loops = n->tries = 0;
-    n->candidate = 0;
     return session_begin(c, n);
 }
 
@@ -391,6 +398,14 @@ static void forget_claim(struct session_conn *n)
     n->reread = false;
 }
 
+/* Nobody waits for the old row's end any more. It is released; whoever comes next finds it closed, or waits
+ * again. */
+static enum conn_state gone_closing(struct session_core *c, struct session_conn *n, const struct conn_in *in)
+{
+    forget_claim(n);
+    return gone_early(c, n, in);
+}
+
 static enum conn_state settle_closing(struct session_core *c, struct session_conn *n,
                                       const struct conn_in *in)
 {
@@ -424,12 +439,12 @@ static enum conn_state settle_waiting(struct session_core *c, struct session_con
             session_get(c, session_entity_conn(c, n), CONTRACT_BINDING, n->b.name, &n->req.correlation);
         n->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
     }
+    if (n->over_since == 0 && lease_earlier_over(n->claim.epoch, n->claim.closed_epoch, n->claim.max_lease_s,
+                                                 n->claim.first_seen, c->now, &c->cfg.timing))
+        n->over_since = c->now;
     if (n->req.flow == 0) {
-        base_time ready = n->park_since;
-        if (n->claim.closed_epoch < n->claim.epoch - 1)
-            ready = base_time_max(ready,
-                                  lease_wait_end(n->claim.max_lease_s, n->claim.first_seen, &c->cfg.timing));
-        if (c->now < base_time_add(ready, SESSION_LINGER))
+        if (n->over_since == 0 ||
+            c->now < base_time_add(base_time_max(n->over_since, n->park_since), SESSION_LINGER))
             return CONN_WAITING;
         session_release_claim(c, n, session_reason_of(WHY_NOBODY_CAME).name);
         drop_asks(c, n);
@@ -483,7 +498,7 @@ typedef enum conn_state (*conn_fn)(struct session_core *c, struct session_conn *
 /* wherever arbitration may lead */
 #define ARBITRATE                                                                                            \
     (TO(IDLE) | TO(PENDING) | TO(READING) | TO(LISTING) | TO(RESERVING) | TO(CHECKING) | TO(AUDITING) |      \
-     TO(RETRYING) | TO(WAITING))
+     TO(RETRYING) | TO(CLOSING) | TO(WAITING))
 static const struct conn_cell {
     conn_fn fn;
     unsigned to; /* allowed next states besides the same one */
@@ -581,7 +596,7 @@ static const struct conn_cell {
         [CONN_CLOSING] =
             {
                 [CONN_EV_REQUEST] = {request_join, 0},
-                [CONN_EV_GONE] = {gone_early, TO(IDLE)},
+                [CONN_EV_GONE] = {gone_closing, TO(IDLE)},
                 [CONN_EV_ENDED] = {stay, 0},
                 [CONN_EV_STOPPED] = {stay, 0},
                 [CONN_EV_READ] = {illegal, 0},
@@ -760,14 +775,11 @@ void session_conn_wake(struct session_core *c, struct session_conn *n)
         at = base_time_min(at, n->retry_at);
         break;
     case CONN_WAITING: {
-        base_time ready = c->now;
-        if (n->claim.closed_epoch < n->claim.epoch - 1) {
-            ready = lease_wait_end(n->claim.max_lease_s, n->claim.first_seen, &c->cfg.timing);
-            if (ready > c->now)
-                at = base_time_min(at, ready);
-        }
-        if (n->req.flow == 0)
-            at = base_time_min(at, base_time_add(base_time_max(ready, n->park_since), SESSION_LINGER));
+        if (n->over_since == 0)
+            at = base_time_min(at, lease_wait_end(n->claim.max_lease_s, n->claim.first_seen, &c->cfg.timing));
+        else if (n->req.flow == 0)
+            at =
+                base_time_min(at, base_time_add(base_time_max(n->over_since, n->park_since), SESSION_LINGER));
         if (!n->reread && n->ask_binding == 0)
             at = base_time_min(at, n->retry_at);
         const struct session_service *s = session_service_of(c, n);

@@ -536,15 +536,12 @@ static void dispatch(struct session_core *c, const struct session_in *in)
         if (session_att_has_tun(c, in->u.tun.tun_id))
             session_inst_event(c, INST_EV_LOST, in);
         break;
-    case SESSION_EV_GAP: {
-        struct session_proof *p = &c->proof[PROOF_CLAIMS];
+    case SESSION_EV_GAP:
         c->gap_at = base_time_max(c->gap_at, in->u.gap);
-        p->ask = 0; /* one that was sent before the gap does not count for it */
-        p->next_at = c->now;
+        session_proof_forget(c, PROOF_CLAIMS); /* one that was sent before the gap does not count for it */
         session_proof_run(c, PROOF_CLAIMS);
         session_all_dirty(c);
         break;
-    }
     case SESSION_EV_DRAIN:
         drain(c);
         break;

@@ -409,7 +409,8 @@ static void execute(struct world *w, struct w_node *n, const struct session_fx *
         cr_assert(fx->u.audit.event >= SESSION_AUDIT_ACQUIRE && fx->u.audit.event <= SESSION_AUDIT_REJECT);
         cr_assert(fx->u.audit.reason[0] != '\0');
         n->audits[fx->u.audit.event]++;
-        base_copy(n->last_audit_reason, sizeof n->last_audit_reason, fx->u.audit.reason);
+        if (n->by_reason_n < 256)
+            base_copy(n->by_reason[n->by_reason_n++], 48, fx->u.audit.reason);
         if (w->verbose)
             printf("%9.3f %s   audit %d %s %s epoch %lld\n", (double)w->now / 1e9, n->name, fx->u.audit.event,
                    fx->u.audit.reason, fx->u.audit.object, (long long)fx->u.audit.epoch);
@@ -558,6 +559,7 @@ static void found_attachment(struct world *w, struct w_node *n, struct contract_
     base_fmt(a->status.device, sizeof a->status.device, "hf%08llx", (unsigned long long)++n->devices);
     a->status.mtu = 1280;
     a->status.ready.status = a->status.accepted.status = CONTRACT_COND_TRUE;
+    a->status.ready.transition = a->status.accepted.transition = w->wall0 + w->now / BASE_US;
     base_copy(a->status.ready.reason, sizeof a->status.ready.reason, "Ready");
     base_copy(a->status.accepted.reason, sizeof a->status.accepted.reason, "Accepted");
     world_touch(w, o);

@@ -71,7 +71,8 @@ struct w_node {
     bool ready, drained;
     char ready_reason[48];
     unsigned writes[CONTRACT_KIND_N], reads[CONTRACT_KIND_N], audits[8], tun_opens, tun_closes, not_durable;
-    char last_audit_reason[48];
+    char by_reason[256][48]; /* reasons of the audit records, in order */
+    unsigned by_reason_n;
     unsigned rounds; /* sequential store round trips of the agent since the last world_rounds */
     struct w_gate gate[16];
     uint64_t devices;

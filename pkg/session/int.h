@@ -28,14 +28,16 @@
 #define SESSION_LINGER (10 * BASE_SEC)       /* a claim without a request, once it could forward */
 #define SESSION_READ_WAIT (10 * BASE_SEC)    /* an answer that does not come */
 #define SESSION_WRITE_WAIT (10 * BASE_SEC)
-#define SESSION_RENEW_WAIT (5 * BASE_SEC)
+#define SESSION_RENEW_WAIT (3 * BASE_SEC)
 #define SESSION_AUDIT_WAIT (5 * BASE_SEC)
 #define SESSION_RETRY_MIN (100 * BASE_MS)
-#define SESSION_RETRY_MAX (1 * BASE_SEC)
+#define SESSION_RETRY_MAX (500 * BASE_MS)
 #define SESSION_DRAIN_WAIT (15 * BASE_SEC) /* then the process may go, whatever did not land */
 #define SESSION_LOOPS_MAX 24               /* rounds of arbitration for one request */
 #define SESSION_DESKS 64                   /* rows between the read and the write that it decides */
-#define SESSION_RENEWALS 64                /* renewals sent and remembered, to tell a twin */
+#define SESSION_PROOFS 4                   /* of one collection, on their way at once */
+#define SESSION_PROOF_AGAIN (4 * BASE_SEC)
+#define SESSION_RENEWALS 64 /* renewals sent and remembered, to tell a twin */
 
 /* ---- reasons
  * ---------------------------------------------------------------------------------------------------- */
@@ -158,9 +160,10 @@ struct session_instance {
 enum { PROOF_BINDINGS = 0, PROOF_SERVICES, PROOF_CLAIMS, PROOF_N };
 struct session_proof {
     enum contract_kind kind;
-    base_time t0; /* of the last one that held; 0 = never */
-    uint64_t ask;
-    base_time ask_by, next_at;
+    base_time t0;                 /* of the last one that held; 0 = never */
+    uint64_t ask[SESSION_PROOFS]; /* not answered yet: an outage that ends is not waited out */
+    unsigned asked;
+    base_time next_at;
 };
 
 /* ---- attachments
@@ -231,6 +234,11 @@ struct session_wait { /* a request that waits; flow 0 = none */
     char credential_id[65];
     struct base_correlation correlation;
 };
+struct session_said { /* the last audited refusal: repeats are recorded once in 10 s */
+    const char *reason;
+    uint64_t credential;
+    base_time at;
+};
 struct session_claim { /* the row that this connector holds or held here; uid zero = none */
     struct base_uuid uid;
     char rv[CONTRACT_RV_SIZE];
@@ -276,6 +284,7 @@ struct session_conn {
     base_time stop_by;
     struct session_claim claim;
     base_time park_since; /* WAITING without a request since */
+    base_time over_since; /* condition 4 has held since; 0 = not yet */
     bool reread;          /* the binding was read again after the claim landed */
 
     /* what is going on */
@@ -302,8 +311,9 @@ struct session_conn {
     int64_t denied_boot_us;
     base_time denied_since;
 
-    const char *rejected; /* last audited refusal with 503, to say it once */
-    base_time rejected_at;
+    struct base_uuid
+        cached_uid; /* a row of ours that the watch has shown before its write was known to have landed */
+    struct session_said said;
 };
 
 /* ---- releases
@@ -382,8 +392,7 @@ struct session_core {
 
     bool cond_ready;
     const char *cond_reason;
-    const char *rejected;
-    base_time rejected_at;
+    struct session_said said; /* refusals that are no connector's */
 };
 
 static inline uint32_t session_entity_att(const struct session_core *c, const struct session_attachment *a)
@@ -454,6 +463,8 @@ bool session_inst_matrix_ok(void);
 /* ---- proof.c
  * -------------------------------------------------------------------------------------------------------- */
 void session_proof_run(struct session_core *c, unsigned i);
+void session_proof_forget(struct session_core *c,
+                          unsigned i); /* what is on its way does not count any more */
 void session_proof_event(struct session_core *c, const struct session_in *in);
 void session_proof_wake(struct session_core *c, unsigned i);
 base_time session_authority_t0(const struct session_core *c, const struct session_conn *n);

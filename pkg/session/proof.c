@@ -7,34 +7,32 @@
 
 #include "base/mutant.h"
 
+#include <string.h>
+
 void session_proof_wake(struct session_core *c, unsigned i)
 {
     const struct session_proof *p = &c->proof[i];
-    base_time at = !c->listed[p->kind] ? BASE_TIME_NEVER : p->ask != 0 ? p->ask_by : p->next_at;
-    session_timer_set(&c->timers, ENTITY_PROOF + i, at);
-}
-
-static void failed(struct session_core *c, struct session_proof *p)
-{
-    p->ask = 0;
-    p->next_at = base_time_add(c->now, session_jitter(c, BASE_SEC)); /* deadlines run; nothing else follows */
+    session_timer_set(&c->timers, ENTITY_PROOF + i, c->listed[p->kind] ? p->next_at : BASE_TIME_NEVER);
 }
 
 void session_proof_run(struct session_core *c, unsigned i)
 {
     struct session_proof *p = &c->proof[i];
-    if (c->listed[p->kind]) {
-        if (p->ask != 0 && c->now >= p->ask_by)
-            failed(c, p); /* lost */
-        if (p->ask == 0 && c->now >= p->next_at) {
-            struct session_fx *fx = session_fx(c, SESSION_FX_PROVE);
-            p->ask = fx->u.prove.ask = session_ask(c, ENTITY_PROOF + i);
-            fx->u.prove.collection = p->kind;
-            fx->u.prove.timeout = c->cfg.timing.interval;
-            p->ask_by = base_time_add(c->now, c->cfg.timing.interval + 2 * BASE_SEC);
-        }
+    if (c->listed[p->kind] && c->now >= p->next_at) {
+        struct session_fx *fx = session_fx(c, SESSION_FX_PROVE);
+        fx->u.prove.ask = session_ask(c, ENTITY_PROOF + i);
+        fx->u.prove.collection = p->kind;
+        fx->u.prove.timeout = base_time_min(c->cfg.timing.interval, 2 * SESSION_PROOF_AGAIN);
+        p->ask[p->asked++ % SESSION_PROOFS] = fx->u.prove.ask;
+        p->next_at = base_time_add(c->now, SESSION_PROOF_AGAIN); /* each has its own t0 */
     }
     session_proof_wake(c, i);
+}
+
+void session_proof_forget(struct session_core *c, unsigned i)
+{
+    memset(c->proof[i].ask, 0, sizeof c->proof[i].ask);
+    c->proof[i].next_at = c->now;
 }
 
 /* A proof counts for a row only if the row is in it, as mine. */
@@ -56,16 +54,23 @@ static void claims_proved(struct session_core *c, base_time t0)
 
 void session_proof_event(struct session_core *c, const struct session_in *in)
 {
+    base_time t0 = in->u.proof.t0;
     for (unsigned i = 0; i < PROOF_N; i++) {
         struct session_proof *p = &c->proof[i];
-        if (p->ask == 0 || p->ask != in->u.proof.ask)
+        unsigned k = 0;
+        while (k < SESSION_PROOFS && (p->ask[k] == 0 || p->ask[k] != in->u.proof.ask))
+            k++;
+        if (k == SESSION_PROOFS)
             continue;
-        if (!in->u.proof.proved || in->u.proof.t0 <= 0 || in->u.proof.t0 > c->now) {
-            failed(c, p);
+        p->ask[k] = 0;
+        if (!in->u.proof.proved || t0 <= 0 || t0 > c->now) {
+            /* deadlines run, it is asked again soon; nothing else follows */
+            p->next_at = base_time_min(p->next_at, base_time_add(c->now, session_jitter(c, BASE_SEC)));
         } else {
-            base_time t0 = base_mutant("proof.anchor") ? c->now : in->u.proof.t0;
-            p->ask = 0;
+            if (base_mutant("proof.anchor"))
+                t0 = c->now;
             p->t0 = base_time_max(p->t0, t0);
+            memset(p->ask, 0, sizeof p->ask);
             p->next_at = base_time_add(t0, session_jitter(c, c->cfg.timing.interval));
             if (i == PROOF_CLAIMS)
                 claims_proved(c, t0);
