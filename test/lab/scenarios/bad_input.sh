@@ -12,14 +12,14 @@ http() { "$LAB" exec "$D" edge1 curl -gs -m 2 "$@"; } # ARG... URL
 readyz() { http "http://[fd00:c::1]:9780/readyz"; }
 readyz_says() { readyz | grep -E -- "$1" || { readyz; return 1; }; }
 alive() { [ "$(http -o /dev/null -w '%{http_code}' "http://[fd00:c::1]:9780/livez")" = 200 ]; }
-metric() { http "http://[fd00:c::1]:9781/metrics" | awk -v m="$1" '$1 ~ "^" m {s += $2} END {print s + 0}'; }
+metric() { http "http://[fd00:c::1]:9781/metrics" | awk -v m="$1" 'index($1, m) == 1 {s += $2} END {print s + 0}'; }
 log_says() { grep -E -- "$1" "$AGENT_LOG" || { tail -n 5 "$AGENT_LOG"; return 1; }; }
 # refused STATUS REASON CERTIFICATE [ARG...]: the attempt gets this status, and a reason that matches.
 refused() {
     local status=$1 reason=$2 out
     shift 2
     out=$(try "$@")
-    jq -e --argjson s "$status" --arg r "$reason" 'select(.event == "refused" and .status == $s and ((.reason // "") | test($r)))' <<<"$out" >/dev/null ||
+    jq --argjson s "$status" --arg r "$reason" 'select(.event == "refused" and .status == $s and ((.reason // "") | test($r)))' <<<"$out" | grep -q . ||
         { echo "$out"; return 1; }
 }
 # no_session TEXT CERTIFICATE [ARG...]: no HTTP answer at all, the handshake fails, and the client is told why.
@@ -27,7 +27,7 @@ no_session() {
     local text=$1 out
     shift
     out=$(try "$@")
-    jq -e --arg t "$text" 'select(.event == "failed" and (.error | test($t)))' <<<"$out" >/dev/null || { echo "$out"; return 1; }
+    jq --arg t "$text" 'select(.event == "failed" and (.error | test($t)))' <<<"$out" | grep -q . || { echo "$out"; return 1; }
 }
 # start_fails REGEX [COMMAND...]: the agent ends by itself with an error that matches; COMMAND wraps it.
 start_fails() {
@@ -72,7 +72,7 @@ start_agent
 check "API server down: the agent lives" eventually 10 alive
 check "API server down: readyz names it" eventually 10 readyz_says '^\[-\]apiserver failed: .+'
 check "API server down: the log says that it goes on trying" eventually 10 log_says 'retry'
-check "API server down: a connector is told to come again" refused 503 'API|Starting|NotListed' site-1
+check "API server down: a connector is told to come again" refused 503 'NotReady.*API server' site-1
 "$LAB" start "$D" proxy edge1
 check "API server back: ready" await 30 ready agent_ready edge1
 kill_agent
@@ -94,42 +94,42 @@ k admin replace -f "$root/manifests/crds/routeclaims.yaml" >/dev/null
 check "the field is back: ready" await 40 ready agent_ready edge1
 kill_agent
 
-with_config 's/^nodeName:.*/nodeName: edge2/' start_agent
-check "node name: not the token's" eventually 15 log_says "nodeName is 'edge2', but the token belongs to node 'edge1'"
+start_and_say() { start_agent && eventually 15 log_says "$1"; }
+check "node name: not the token's" with_config 's/^nodeName:.*/nodeName: edge2/' start_and_say "nodeName is 'edge2', but the token belongs to node 'edge1'"
 kill_agent || true
 
 echo "-- connectors"
 start_agent
 check "ready" await 30 ready agent_ready edge1
-check "nobody is bound: a good certificate is refused, with the reason" refused 403 '.+' site-1
+check "nobody is bound: a good certificate is refused, with the reason" refused 403 'NoBinding' site-1
 "$LAB" binding "$D" acme site-1
-check "no certificate" no_session '(certificate|CRYPTO_ERROR)' none
-check "certificate of an unknown CA" no_session '(unknown|certificate|CRYPTO_ERROR)' bad-unknown-ca
-check "expired certificate" no_session '(expired|certificate|CRYPTO_ERROR)' bad-expired
-check "certificate that is not valid yet" no_session '(certificate|CRYPTO_ERROR)' bad-future
-check "server certificate as a client's" no_session '(certificate|CRYPTO_ERROR)' bad-eku
-check "certificate without a URI SAN" refused 403 'URI' bad-no-uri
-check "certificate with two URI SANs" refused 403 'URI' bad-two-uris
-check "no common application protocol" no_session '(no application protocol|CRYPTO_ERROR)' site-1 -alpn h2
-check "stranger" refused 403 '[Bb]inding' stranger
-check "path: no prefix" refused 400 '.+' site-1 -path '/.well-known/masque/ip/frob/*/'
-check "path: a protocol above 255" refused 400 '.+' site-1 -path '/.well-known/masque/ip/*/256/'
-check "path: host bits" refused 400 '.+' site-1 -path '/.well-known/masque/ip/fd20::1%2F64/*/'
-check "path: outside the service's destinations" refused 400 '.+' site-1 -path '/.well-known/masque/ip/fd99::%2F64/*/'
+check "no certificate" no_session 'certificate required' none
+check "certificate of an unknown CA" no_session 'unknown certificate authority' bad-unknown-ca
+check "expired certificate" no_session 'expired certificate' bad-expired
+check "certificate that is not valid yet" no_session 'expired certificate' bad-future
+check "server certificate as a client's" no_session 'unsupported certificate' bad-eku
+check "certificate without a URI SAN" refused 403 'no URI SAN; exactly one is needed' bad-no-uri
+check "certificate with two URI SANs" refused 403 'more than one URI SAN' bad-two-uris
+check "no common application protocol" no_session 'no application protocol' site-1 -alpn h2
+check "stranger" refused 403 'NoBinding' stranger
+check "path: no prefix" refused 400 'target "frob"' site-1 -path '/.well-known/masque/ip/frob/*/'
+check "path: a protocol above 255" refused 400 'ipproto "256"' site-1 -path '/.well-known/masque/ip/*/256/'
+check "path: host bits" refused 400 'bits after the prefix length' site-1 -path '/.well-known/masque/ip/fd20::1%2F64/*/'
+check "path: outside the service's destinations" refused 400 'TargetNotAllowed' site-1 -path '/.well-known/masque/ip/fd99::%2F64/*/'
 k operator apply -f - >/dev/null <<'Y'
 apiVersion: masque.galactic.datumapis.com/v1alpha1
 kind: ConnectorBinding
 metadata: {name: evil.site-1}
 spec: {tenant: evil, connector: site-1, vpc: vpc-a, serviceName: svc-a, identities: [{uri: "spiffe://evil/site-1"}]}
 Y
-check "binding of another tenant than the service's" eventually 5 refused 403 '.+' other-tenant
+check "binding of another tenant than the service's" eventually 5 refused 403 'ServiceMismatch' other-tenant
 k operator apply -f - >/dev/null <<'Y'
 apiVersion: masque.galactic.datumapis.com/v1alpha1
 kind: ConnectorBinding
 metadata: {name: acme.twin}
 spec: {tenant: acme, connector: twin, vpc: vpc-a, serviceName: svc-a, identities: [{uri: "spiffe://acme/site-1"}]}
 Y
-check "two bindings for one identity" eventually 5 refused 403 '[Aa]mbiguous' site-1
+check "two bindings for one identity" eventually 5 refused 403 'AmbiguousIdentity' site-1
 ambiguous() { [ "$(k admin get cb acme.site-1 acme.twin -o json | jq '[.items[].status.conditions // [] | .[] | select(.reason == "AmbiguousIdentity")] | length')" = 2 ]; }
 check "both bindings say so" eventually 10 ambiguous
 k operator delete cb acme.twin evil.site-1 >/dev/null
@@ -139,7 +139,7 @@ mark=$(now_ns)
 "$LAB" start "$D" connector client site-1 -edges 'edge1=[fd00:c::1]:4433'
 check "the connector is admitted" await 15 connected event "$mark" '.event == "connected"'
 addr=$(address_of client)
-check "ping" "$LAB" exec "$D" client ping -c 2 -i 0.1 -W 2 fd20::10
+check "ping" "$LAB" exec "$D" client ping -I "$addr" -c 2 -i 0.1 -W 2 fd20::10
 spoof=fd12:0:0:1:0:77::1
 "$LAB" exec "$D" client ip addr add "$spoof/128" dev hfc0 nodad
 "$LAB" exec "$D" client ip addr add fd77::1/128 dev hfc0 nodad
@@ -147,10 +147,10 @@ mark=$(now_ns)
 for a in $spoof fd77::1; do "$LAB" exec "$D" client "$PROBE" send --bind "$a" --to fd20::10 --port 7000 --interval 1000 --count 50 --stream 66 2>/dev/null; done
 "$LAB" exec "$D" client ip route add fd21::/64 dev hfc0
 "$LAB" exec "$D" client "$PROBE" send --bind "$addr" --to fd21::1 --port 7000 --interval 1000 --count 50 --stream 67 2>/dev/null
-check "ping still works" "$LAB" exec "$D" client ping -c 2 -i 0.1 -W 2 fd20::10
+check "ping still works" "$LAB" exec "$D" client ping -I "$addr" -c 2 -i 0.1 -W 2 fd20::10
 check "no packet with a spoofed source reaches the VPC" fails_with '' grep -E ",in,($spoof|fd12::1:0:77:0:1|fd77::1)," "$D/log/cap.csv"
 check "no packet to another destination reaches the VPC" fails_with '' grep -E ',fd21::1,' "$D/log/cap.csv"
-check "they are counted: source" test "$(metric 'holdfast_.*drop.*source')" -ge 1
+check "they are counted: source" test "$(metric 'holdfast_dropped_total{reason="source"}')" -ge 100
 check "the session goes on" fails_with '' event "$mark" '.event == "closed"'
 
 mark=$(now_ns)
