@@ -292,9 +292,9 @@ static void ip(const uint8_t *b, const char *z)
 
 Test(masque_capsule, prefixes_are_sorted_and_joined)
 {
-    struct base_prefix p[] = {
-        prefix("fd20::/65"),       prefix("fd12:0:0:1::/64"), prefix("fd20::8000:0:0:0/65"),
-        prefix("fd12:0:0:1::/96"), prefix("fd20:0:0:2::/64"), prefix("::/128")};
+    struct base_prefix p[] = {prefix("fd20::/65"),           prefix("fd12:0:0:1::/64"),
+                              prefix("fd20::8000:0:0:0/65"), prefix("fd12:0:0:1::/96"),
+                              prefix("fd20:0:0:2::/64"),     prefix("::/128")};
     struct masque_route r[6];
     cr_assert_eq(masque_route_from_prefixes(p, 6, 17, r), 4);
     ip(r[0].start, "::");

@@ -212,6 +212,7 @@ void masque_h3_expire(struct masque_h3 *h, base_time now)
 void masque_h3_flush(struct masque_h3 *h, base_time now, base_time (*clock)(void))
 {
     h->now = base_time_max(h->now, now);
+    h->flush_began = now;
     struct masque_conn *c = h->dirty;
     h->dirty = NULL;
     h->dirty_tail = &h->dirty;

@@ -130,6 +130,97 @@ Test(masque_h3_bad, too_many_header_bytes_are_431)
     cr_assert_eq(e->n_rq, 0);
 }
 
+/* ---- a request in pieces, and before SETTINGS ---- */
+
+/* A HEADERS frame with a good request, literal names and values, no Huffman, no dynamic table. */
+static size_t raw_request(uint8_t *dst)
+{
+    static const char *const f[][2] = {{":method", "CONNECT"},
+                                       {":protocol", "connect-ip"},
+                                       {":scheme", "https"},
+                                       {":authority", "masque.test"},
+                                       {":path", "/.well-known/masque/ip/*/*/"}};
+    uint8_t block[256] = {0, 0};
+    size_t n = 2;
+    for (size_t i = 0; i < sizeof f / sizeof f[0]; i++) {
+        size_t name = strlen(f[i][0]), value = strlen(f[i][1]);
+        block[n++] = (uint8_t)(0x20 | (name < 7 ? name : 7)); /* literal with literal name, 3-bit length prefix */
+        if (name >= 7)
+            block[n++] = (uint8_t)(name - 7);
+        memcpy(block + n, f[i][0], name);
+        n += name;
+        block[n++] = (uint8_t)value;
+        memcpy(block + n, f[i][1], value);
+        n += value;
+    }
+    dst[0] = 0x01;
+    size_t k = 1 + masque_varint_put(dst + 1, 8, n);
+    memcpy(dst + k, block, n);
+    return k + n;
+}
+
+static const uint8_t raw_settings[] = {0x00, 0x04, 0x02, 0x33,
+                                       0x01}; /* control stream: SETTINGS_H3_DATAGRAM = 1 */
+
+static struct testclient *raw_client(void)
+{
+    struct testclient *c = testenv_client(
+        e,
+        (struct testclient_config){.cert_file = e->cert, .key_file = e->key, .alpn = "h3", .no_http = true});
+    WAIT(e, c->handshaken);
+    return c;
+}
+
+Test(masque_h3_bad, a_request_before_settings_waits_for_them)
+{
+    uint8_t buf[300];
+    struct testclient *c = raw_client();
+    size_t n = raw_request(buf);
+    testclient_raw_write(c, testclient_raw_open(c, true), buf, n);
+    testenv_settle(e, 50);
+    cr_assert_eq(e->n_rq, 0, "reported though nobody knows whether the client speaks datagrams");
+    cr_assert_eq(testenv_stats(e).requests, 1);
+    testclient_raw_write(c, testclient_raw_open(c, false), raw_settings, sizeof raw_settings);
+    WAIT(e, e->n_rq == 1);
+    c = raw_client();
+    testclient_raw_write(c, testclient_raw_open(c, true), buf, n);
+    testenv_settle(e, 20);
+    testenv_skew += 11 * BASE_SEC;
+    WAIT(e, testenv_stats(e).refused == 1);
+    cr_assert_eq(e->n_rq, 1);
+    cr_assert_eq(e->n_ended, 0);
+}
+
+Test(masque_h3_bad, a_request_that_completes_after_drain_is_503)
+{
+    uint8_t buf[300];
+    struct testclient *c = raw_client();
+    size_t n = raw_request(buf);
+    testclient_raw_write(c, testclient_raw_open(c, false), raw_settings, sizeof raw_settings);
+    int64_t sid = testclient_raw_open(c, true);
+    testclient_raw_write(c, sid, buf, n / 2);
+    testenv_settle(e, 20);
+    masque_h3_drain(e->h);
+    testclient_raw_write(c, sid, buf + n / 2, n - n / 2);
+    WAIT(e, testenv_stats(e).refused == 1);
+    cr_assert_eq(e->n_rq, 0);
+}
+
+Test(masque_h3_bad, half_a_request_does_not_hold_a_connection_for_ever)
+{
+    uint8_t buf[300];
+    struct testclient *c = raw_client();
+    (void)raw_request(buf);
+    testclient_raw_write(c, testclient_raw_open(c, true), buf, 20);
+    for (int i = 0; i < 13 && !c->closed; i++) {
+        ngtcp2_conn_set_keep_alive_timeout(c->quic, NGTCP2_SECONDS);
+        testenv_skew += 5 * BASE_SEC;
+        testenv_settle(e, 20);
+    }
+    cr_assert(c->closed);
+    cr_assert_eq(testenv_stats(e).open_connections, 0);
+}
+
 /* ---- capsules ---- */
 
 /* Bugs 1, 2 and 5: unknown capsules and requests glued to the headers, before anybody has said yes. */
@@ -310,6 +401,19 @@ Test(masque_h3_bad, early_datagrams_of_a_refused_request_are_dropped)
     WAIT(e, c->streams[s].status == 200);
     testenv_settle(e, 20);
     cr_assert_eq(e->n_packets, 0, "packets of one session came out of another");
+}
+
+Test(masque_h3_bad, early_datagrams_of_another_stream_are_not_mixed_in)
+{
+    struct testclient *c = testenv_connected(e);
+    testclient_datagram(c, (uint8_t[]){1, 0, 0x60, 1}, 4); /* stream 4 */
+    testclient_datagram(c, (uint8_t[]){0, 0, 0x60, 2}, 4); /* stream 0 */
+    e->answer = TESTENV_ACCEPT;
+    (void)testenv_request(c, NULL);
+    WAIT(e, e->n_packets == 1);
+    testenv_settle(e, 20);
+    cr_assert_eq(e->n_packets, 1);
+    cr_assert_eq(e->packets[0].data[1], 2);
 }
 
 Test(masque_h3_bad, early_datagrams_grow_old)

@@ -213,8 +213,9 @@ struct masque_h3 {
     uint32_t n_spare, n_conns, n_handshakes, n_flows;
     uint64_t last_flow;
     uint8_t secret[32];
-    base_time now;
-    base_time reset_at; /* rate of answers to packets that belong to nobody */
+    base_time now;         /* never goes back: ngtcp2 insists */
+    base_time flush_began; /* as the caller's clock said */
+    base_time reset_at;    /* rate of answers to packets that belong to nobody */
     double reset_tokens;
     bool draining;
     struct masque_h3_stats stats;

@@ -254,6 +254,88 @@ Test(masque_h3, a_burst_is_checked_again_right_before_it_leaves)
     cr_assert_eq(c->n_datagrams, 0);
 }
 
+Test(masque_h3, a_closed_fence_is_seen_before_packets_are_sealed)
+{
+    uint64_t flow;
+    (void)testenv_tunnel(e, &flow);
+    testenv_settle(e, 100);
+    clock_deadline = testenv_clock() + BASE_SEC;
+    clock_calls = 1; /* past the deadline from the first look on */
+    fence_set(e->slot, clock_deadline);
+    cr_assert_eq(testenv_send(e, flow, 100, 1), BASE_OK);
+    masque_h3_flush(e->h, testenv_clock(), clock_that_runs_out);
+    cr_assert_eq(clock_calls, 2, "it looked again: a burst was built");
+    cr_assert_eq(testenv_stats(e).drop_fence, 1);
+}
+
+static base_time stalled_by;
+static base_time clock_after_a_stall(void)
+{
+    return testenv_clock() + (clock_calls++ == 0 ? 0 : stalled_by);
+}
+
+Test(masque_h3, a_flush_that_was_stopped_in_between_drops_what_it_holds)
+{
+    static const struct {
+        base_time by;
+        bool leaves;
+    } rows[] = {{400 * BASE_MS, true}, {501 * BASE_MS, false}};
+    uint64_t flow;
+    (void)testenv_tunnel(e, &flow);
+    testenv_settle(e, 100);
+    for (size_t i = 0; i < 2; i++) {
+        struct masque_h3_stats before = testenv_stats(e), after;
+        stalled_by = rows[i].by;
+        clock_calls = 0;
+        cr_assert_eq(testenv_send(e, flow, 100, 1), BASE_OK);
+        masque_h3_flush(e->h, testenv_clock(), clock_after_a_stall);
+        after = testenv_stats(e);
+        cr_assert_eq(after.packets_out - before.packets_out, rows[i].leaves ? 1 : 0, "row %zu", i);
+        cr_assert_eq(after.drop_fence - before.drop_fence, rows[i].leaves ? 0 : 1, "row %zu", i);
+    }
+}
+
+Test(masque_h3, discard_drops_what_waits_and_keeps_the_flow)
+{
+    uint64_t flow;
+    struct testclient *c = testenv_tunnel(e, &flow);
+    for (int i = 0; i < 5; i++)
+        cr_assert_eq(testenv_send(e, flow, 100, 1), BASE_OK);
+    masque_h3_discard(e->h);
+    testenv_settle(e, 30);
+    cr_assert_eq(c->n_datagrams, 0);
+    cr_assert_eq(testenv_send(e, flow, 100, 2), BASE_OK);
+    WAIT(e, c->n_datagrams == 1);
+    cr_assert_eq(c->datagrams[0][50], 2);
+}
+
+static base_time clock_that_counts(void)
+{
+    clock_calls++;
+    return testenv_clock();
+}
+
+Test(masque_h3, no_more_than_52_packets_leave_between_two_looks)
+{
+    uint64_t flow;
+    struct testclient *c = testenv_tunnel(e, &flow);
+    for (int round = 0; round < 40; round++) { /* opens the congestion window */
+        for (int i = 0; i < 20; i++)
+            (void)testenv_send(e, flow, 1280, 1);
+        testenv_turn(e);
+    }
+    testenv_settle(e, 50);
+    for (int i = 0; i < 400; i++)
+        cr_assert_eq(testenv_send(e, flow, 40, 1), BASE_OK);
+    uint64_t out = testenv_stats(e).packets_out;
+    clock_calls = 0;
+    masque_h3_flush(e->h, testenv_clock(), clock_that_counts);
+    out = testenv_stats(e).packets_out - out;
+    cr_assert_gt(out, 60, "only %d packets left: this test shows nothing", (int)out);
+    cr_assert_leq(out, 52 * (clock_calls - 1), "%d packets, %d looks", (int)out, (int)clock_calls);
+    cr_assert_not(c->closed);
+}
+
 Test(masque_h3, stop_is_a_barrier)
 {
     uint64_t flow;
@@ -265,6 +347,7 @@ Test(masque_h3, stop_is_a_barrier)
     testclient_step(c, testenv_clock());
     fence_kill(mine);
     masque_h3_stop(e->h, flow);
+    cr_assert_eq(testenv_stats(e).drop_fence, 20, "the queue is empty when stop returns");
     fence_slot_give(e->fences, mine); /* no longer used: another generation may have it */
     e->slot = fence_slot_take(e->fences, 2);
     fence_set(e->slot, BASE_TIME_NEVER);
@@ -308,6 +391,18 @@ Test(masque_h3, the_queue_is_bounded_in_packets_bytes_and_age)
     struct masque_h3_stats after = testenv_stats(e);
     cr_assert_gt(after.drop_queue, before.drop_queue, "old packets were kept");
     cr_assert_eq(e->n_ended, 0);
+}
+
+Test(masque_h3, the_queue_is_bounded_in_bytes)
+{
+    testenv_free(e);
+    e = testenv_new(&(struct masque_h3_limits){.queue_bytes = 10 * 1280});
+    uint64_t flow;
+    (void)testenv_tunnel(e, &flow);
+    for (int i = 0; i < 10; i++)
+        cr_assert_eq(testenv_send(e, flow, 1280, 1), BASE_OK, "packet %d", i);
+    cr_assert_eq(testenv_send(e, flow, 1280, 1), BASE_EFULL);
+    cr_assert_eq(testenv_stats(e).drop_queue, 1);
 }
 
 /* ---- sizes ---- */

@@ -30,9 +30,9 @@ static void burst_send(struct burst *b)
     if (b->len == 0)
         return;
     base_time now = b->clock();
-    /* h->now is when this flush began: far behind means that the thread was stopped in between, and that what
-     * it holds is from before (contract section 9, "gap"). */
-    if (b->inner > 0 && (now - h->now > h->limits.stall || !fence_open(b->c->flow, now))) {
+    /* Far behind the beginning of this flush means that the thread was stopped in between, and that what it
+     * holds is from before (contract section 9, "gap"). */
+    if (b->inner > 0 && (now - h->flush_began > h->limits.stall || !fence_open(b->c->flow, now))) {
         h->stats.drop_fence += b->inner;
         if (b->c->flow)
             masque_flow_drop_queue(b->c->flow, &h->stats.drop_fence);

@@ -415,17 +415,17 @@ static bool write_stream(struct testclient *c, uint8_t *buf, size_t size)
 void testclient_step(struct testclient *c, base_time now)
 {
     uint8_t buf[2048];
-    c->now = now;
+    c->now = base_time_max(c->now, now);
     read_all(c);
-    if (!c->closed && ngtcp2_conn_get_expiry(c->quic) <= (ngtcp2_tstamp)now) {
-        int rv = ngtcp2_conn_handle_expiry(c->quic, (ngtcp2_tstamp)now);
+    if (!c->closed && ngtcp2_conn_get_expiry(c->quic) <= (ngtcp2_tstamp)c->now) {
+        int rv = ngtcp2_conn_handle_expiry(c->quic, (ngtcp2_tstamp)c->now);
         if (rv != 0)
             fail(c, rv);
     }
     while (!c->closed && write_stream(c, buf, sizeof buf))
         ;
     if (!c->closed)
-        ngtcp2_conn_update_pkt_tx_time(c->quic, (ngtcp2_tstamp)now);
+        ngtcp2_conn_update_pkt_tx_time(c->quic, (ngtcp2_tstamp)c->now);
 }
 
 base_time testclient_expiry(const struct testclient *c)
@@ -495,4 +495,38 @@ void testclient_close(struct testclient *c, uint64_t h3_error)
     if (n > 0)
         emit(c, buf, n);
     c->closed = true;
+}
+
+int64_t testclient_raw_open(struct testclient *c, bool bidi)
+{
+    int64_t sid;
+    MUST((bidi ? ngtcp2_conn_open_bidi_stream(c->quic, &sid, NULL)
+               : ngtcp2_conn_open_uni_stream(c->quic, &sid, NULL)) == 0);
+    return sid;
+}
+
+void testclient_raw_write(struct testclient *c, int64_t sid, const void *p, size_t n)
+{
+    uint8_t buf[2048], copy[1024];
+    MUST(n > 0 && n <= sizeof copy);
+    memcpy(copy, p, n);
+    unsigned idle = 0;
+    for (size_t at = 0; at < n;) {
+        ngtcp2_path_storage ps;
+        ngtcp2_pkt_info pi;
+        ngtcp2_ssize taken = -1;
+        ngtcp2_path_storage_zero(&ps);
+        ngtcp2_vec v = {copy + at, n - at};
+        ngtcp2_ssize w = ngtcp2_conn_writev_stream(c->quic, &ps.path, &pi, buf, sizeof buf, &taken, 0, sid,
+                                                   &v, 1, (ngtcp2_tstamp)c->now);
+        MUST(w >= 0);
+        if (w == 0) { /* paced: what is a millisecond between friends */
+            MUST(++idle < 100);
+            c->now += BASE_MS;
+            continue;
+        }
+        emit(c, buf, w);
+        if (taken > 0)
+            at += (size_t)taken;
+    }
 }
