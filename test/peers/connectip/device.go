@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	connectip "github.com/quic-go/connect-ip-go"
+	"github.com/quic-go/quic-go"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,10 +19,23 @@ import (
 // packets that find no session are dropped and counted.
 type device struct {
 	name             string
-	file             *os.File // nil: no device
-	conn             atomic.Pointer[connectip.Conn]
+	file             *os.File                     // nil: no device
+	writer           atomic.Pointer[packetWriter] // of the session; nil: none
 	addrs, routes    []netip.Prefix
 	in, out, dropped atomic.Uint64
+}
+
+// packetWriter sends a packet into a session; what it returns goes back to the local kernel.
+type packetWriter interface {
+	WritePacket([]byte) (icmp []byte, err error)
+}
+
+// unchecked sends packets past the library, which drops what a well-behaved client never sends: a wrong source, say. They go
+// out as HTTP datagrams of the connection's first request (quarter stream ID 0) with context ID 0.
+type unchecked struct{ qc *quic.Conn }
+
+func (u unchecked) WritePacket(p []byte) ([]byte, error) {
+	return nil, u.qc.SendDatagram(append([]byte{0, 0}, p...))
 }
 
 func newDevice(name string, mtu int) (*device, error) {
@@ -86,8 +99,8 @@ func (d *device) configure(prefixes, routes []netip.Prefix) error {
 	return nil
 }
 
-func (d *device) attach(c *connectip.Conn) { d.conn.Store(c) }
-func (d *device) detach(c *connectip.Conn) { d.conn.CompareAndSwap(c, nil) }
+func (d *device) attach(w packetWriter) { d.writer.Store(&w) }
+func (d *device) detach()               { d.writer.Store(nil) }
 
 // readLoop moves packets from the device to whatever session there is.
 func (d *device) readLoop() {
@@ -101,12 +114,12 @@ func (d *device) readLoop() {
 			emit(event{Event: "device", Error: err.Error()})
 			return
 		}
-		c := d.conn.Load()
-		if c == nil {
+		w := d.writer.Load()
+		if w == nil {
 			d.dropped.Add(1)
 			continue
 		}
-		icmp, err := c.WritePacket(buf[:n])
+		icmp, err := (*w).WritePacket(buf[:n])
 		switch {
 		case err != nil: // the session is ending, or the packet is of the kernel's own noise
 			d.dropped.Add(1)

@@ -37,7 +37,7 @@ type options struct {
 	tun                      string
 	mtu, packetSize          int
 	retry, idle, dialTimeout time.Duration
-	once, explain            bool
+	once, explain, unchecked bool
 }
 
 type edge struct{ name, addr string }
@@ -122,6 +122,7 @@ func parseFlags() (*options, error) {
 	flag.DurationVar(&o.dialTimeout, "dial-timeout", time.Second, "time for the handshake and the answer to the request")
 	flag.BoolVar(&o.once, "once", false, "one attempt at the first edge; exit 0 after a session, 3 after a refusal, 1 otherwise")
 	flag.BoolVar(&o.explain, "explain", false, "after a refusal ask once more and print the answer's body (the library drops it)")
+	flag.BoolVar(&o.unchecked, "unchecked", false, "send whatever the device gives, past the library's own checks")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", flag.Arg(0))

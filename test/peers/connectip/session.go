@@ -75,9 +75,13 @@ func (c *connector) session(ctx context.Context, e edge) outcome {
 	}
 	dialDone()
 	up := bootNow()
-	c.dev.attach(conn)
+	if c.o.unchecked {
+		c.dev.attach(unchecked{qc})
+	} else {
+		c.dev.attach(conn)
+	}
 	err = c.receive(ctx, e, conn)
-	c.dev.detach(conn)
+	c.dev.detach()
 	emit(event{Event: "closed", Edge: e.name, Error: explain(ctx, closeReason(qc, err)), Ms: msSince(up)})
 	return outcomeClosed
 }
