@@ -144,8 +144,8 @@ Test(fence_fence, no_memory)
 }
 
 /* Two threads: what the writer wrote before it moved the deadline is visible to whoever passed the check;
- * once the slot was killed, no check after that passes. Meant for SAN=thread as well: a plain store in
- * fence.c is reported there. */
+ * once the slot was killed, no check after that passes. (Criterion does not start under the thread sanitizer:
+ * the same is done there by test/dataplane, "fence-between-threads".) */
 enum { ROUNDS = 20000 };
 struct shared {
     struct fence_slot *slot;

@@ -65,7 +65,7 @@ static void nothing_after_the_deadline(struct rig *r)
 
     NEED(r, rig_open_tun(r, 1, RIG_DEV), "device");
     NEED(r, rig_session(r, 0, 7, 1), "session");
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < 60; round++) {
         NEED(r, rig_flows(r, 0), "round %d: open does not pass", round);
         base_time deadline = loop_clock() + 15 * BASE_MS;
         ban(r, 0, deadline, BASE_TIME_NEVER);
@@ -99,7 +99,7 @@ static void nothing_after_the_deadline(struct rig *r)
 static void nothing_after_the_kill(struct rig *r)
 {
     NEED(r, rig_open_tun(r, 1, RIG_DEV), "device");
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < 60; round++) {
         uint64_t flow = rig_session(r, 0, 7, 1);
 
         NEED(r, flow, "round %d: session", round);

@@ -13,11 +13,15 @@ $(BUILD)/test/dataplane/dataplane: $(DATAPLANE_OBJ) $(DATAPLANE_AGENT) $(DATAPLA
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(call pc_libs,$(call linkext,masque tun))
 -include $(DATAPLANE_OBJ:.o=.d)
 
-SUITES += test-dataplane
-.PHONY: test-dataplane mutants-dataplane
+SUITES += test-dataplane sanitize-dataplane
+.PHONY: test-dataplane sanitize-dataplane mutants-dataplane
 ## test-dataplane     packets, fences, barrier and gap of the data thread on a real TUN (root; also SAN=thread)
 test-dataplane: $(BUILD)/test/dataplane/dataplane
 	@hack/run-tests.sh $(VARIANT)/dataplane test/dataplane/run.sh $<
+## sanitize-dataplane the same under ASan/UBSan and under TSan: forwarding with revocations
+sanitize-dataplane:
+	@$(MAKE) -s --no-print-directory test-dataplane SAN=address,undefined
+	@$(MAKE) -s --no-print-directory test-dataplane SAN=thread
 ## mutants-dataplane  removes each guard of the data plane once; fails unless a test notices
 mutants-dataplane:
 	@test/dataplane/mutants.sh

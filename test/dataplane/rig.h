@@ -64,6 +64,7 @@ struct rig {
     struct rig_rx rx;                   /* at the VPC host */
     struct agent_report seen[RIG_SEEN]; /* reports, oldest first */
     unsigned n_seen;
+    uint64_t n_settle, settled;
     void (*on_gap)(struct rig *r, const struct agent_report *gap); /* called within the report */
     struct rig_flow flows[RIG_FLOWS];
 };
@@ -96,7 +97,7 @@ void rig_run(struct rig *r, base_time d);
 /* Runs until a report of this kind (and flow or TUN, 0 = any) has come, takes it out and returns true; false
  * after 5 s. */
 bool rig_wait(struct rig *r, enum agent_report_kind k, uint64_t id, struct agent_report *ret);
-/* Lets the data thread finish two iterations, so that it has taken in whatever was there. */
+/* Lets the data thread take in and send whatever is there. */
 void rig_settle(struct rig *r);
 /* Asks the helper: "pause", "resume" (the data thread), "delete NAME", "make NAME" (with the route). */
 void rig_helper(struct rig *r, const char *command);
