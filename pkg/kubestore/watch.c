@@ -262,12 +262,14 @@ int kubestore_watch_new(struct kubestore_watch **ret, struct kubestore *s, enum 
     w->need_list = true;
     for (int i = 0; i < WATCH_STREAM_N; i++)
         w->stream[i] = (struct watch_stream){.w = w, .no = (enum watch_stream_no)i};
-    rc = loop_timer_new(&w->timer, s->loop, on_timer, w, err);
+    w->lane = kube_lane_new(s->client);
+    rc = w->lane < 0 ? base_err_set(err, w->lane, "%s: no connection of its own is to be had",
+                                    contract_kind_plural(kind))
+                     : loop_timer_new(&w->timer, s->loop, on_timer, w, err);
     if (rc) {
         base_free(w);
         return rc;
     }
-    w->lane = kube_lane_new(s->client);
     loop_timer_set(w->timer, loop_clock()); /* the first list starts in the next iteration */
     *ret = w;
     return BASE_OK;

@@ -105,7 +105,7 @@ static bool service_allows(const struct contract_object *service, const struct c
            !s->meta.deleting && base_prefix_covers(&s->pool, &c->prefix);
 }
 
-static const char *claim_pool(const struct store_write *w)
+static const char *claim_pool(const struct store_write *w, bool *ret_invalid)
 {
     const struct contract_claim_spec *c;
 
@@ -117,7 +117,8 @@ static const char *claim_pool(const struct store_write *w)
     for (size_t i = 0; i < w->services->n; i++)
         if (!service_allows(&w->services->v[i]->o, c))
             return "the service does not allow this prefix";
-    return w->services->n ? NULL : "there is no service that could allow this prefix";
+    *ret_invalid = w->services->n == 0;
+    return *ret_invalid ? "there is no service that could allow this prefix" : NULL;
 }
 
 static const char *valid_until(const struct store_write *w)
@@ -271,15 +272,16 @@ static const char *operator_drain(const struct store_write *w)
                : "operators change only the drain annotation of an instance";
 }
 
-const char *store_policy(const struct store_write *w)
+const char *store_policy(const struct store_write *w, bool *ret_invalid)
 {
     const char *no;
 
+    *ret_invalid = false;
     if (!w->who)
         return NULL;
     no = deleting_rows(w);
     if (!no)
-        no = claim_pool(w);
+        no = claim_pool(w, ret_invalid);
     if (!no)
         no = valid_until(w);
     if (no)

@@ -250,7 +250,7 @@ Test(store_twin, policies_hold_for_the_administrator_too)
 
     c = sample_claim(1, "edge1", "s1", sample_uuid(5));
     r = run(t, &admin, STORE_CREATE, &c);
-    expect(&r, 403, BASE_EDENIED, "Forbidden", "no service at all");
+    expect(&r, 422, BASE_EINVAL, "Invalid", "no service at all");
     r = run(t, &admin, STORE_CREATE, &o);
     expect(&r, 201, BASE_OK, "", "303 s from the whole second");
     o = r.objects[0];

@@ -94,16 +94,22 @@ static void on_raw(void *arg, const struct kube_resp *resp)
         (void)fprintf(stderr, "raw: %d %s\n", resp->http_status, resp->err.msg);
 }
 
-int real_raw(struct rig *r, enum who who, const char *method, const char *path, const char *body)
+int real_send(struct rig *r, enum who who, const struct kube_req *req)
 {
-    struct kube_req req = {.method = method, .path = path, .body = base_str_of(body)};
     struct raw_waiting w = {0, false};
 
-    if (kube_request(r->client[who], &req, on_raw, &w, NULL, NULL))
+    if (kube_request(r->client[who], req, on_raw, &w, NULL, NULL))
         return 0;
     if (!rig_wait(r, &w.done, 30000))
         abort();
     return w.http;
+}
+
+int real_raw(struct rig *r, enum who who, const char *method, const char *path, const char *body)
+{
+    struct kube_req req = {.method = method, .path = path, .body = base_str_of(body)};
+
+    return real_send(r, who, &req);
 }
 
 static int node_uid(struct base_uuid *ret, const char *name, struct base_err *err)

@@ -57,6 +57,8 @@ void rig_close(struct rig *r);
 void real_do(struct rig *r, enum who who, const struct store_req *req, struct answer *ret);
 /* One raw JSON request; returns the HTTP status, 0 when there was no answer. */
 int real_raw(struct rig *r, enum who who, const char *method, const char *path, const char *body);
+/* Any request, waited for. */
+int real_send(struct rig *r, enum who who, const struct kube_req *req);
 /* Runs the loop until *done or `ms` have passed. */
 bool rig_wait(struct rig *r, const bool *done, int64_t ms);
 void rig_sleep(struct rig *r, int64_t ms);
