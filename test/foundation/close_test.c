@@ -93,6 +93,34 @@ Test(foundation_close, a_failing_kernel_is_tried_again_and_confirms_nothing)
     rig_fini(&r);
 }
 
+Test(foundation_close, an_epoch_that_was_never_open_is_confirmed_only_with_its_tombstone)
+{
+    for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
+        struct rig r;
+
+        rig_init(&r);
+        rig_list(&r);
+        rig_claim_created(&r, 1);
+        r.kernel_fails = true;
+        if (elsewhere) {
+            r.silent_all = true;
+            rig_claim_changed(&r);
+            r.silent_all = false;
+            rig_taken_over(&r, "edge2");
+        } else {
+            r.claim.spec.release_time = r.wall;
+            rig_claim_changed(&r);
+        }
+        rig_run(&r, 5 * BASE_SEC, true);
+        cr_assert_eq(r.claim.status.closed_epoch, 0, "case %d", elsewhere);
+        r.kernel_fails = false;
+        rig_run(&r, 2 * BASE_SEC, true);
+        cr_assert_eq(r.claim.status.closed_epoch, 1, "case %d", elsewhere);
+        cr_assert_eq(r.record.tomb, 1);
+        rig_fini(&r);
+    }
+}
+
 Test(foundation_close, a_failed_opening_is_shut_again)
 {
     struct rig r;
@@ -375,6 +403,7 @@ Test(foundation_close, an_answer_older_than_what_was_applied_changes_nothing)
     for (unsigned i = from; i < r.n_trace; i++)
         cr_assert(r.trace[i].fx.kind != FND_FX_GATE || r.trace[i].fx.gate.deadline == 0,
                   "reopened by a late answer");
+    cr_assert_eq(rig_log(&r, FND_LOG_REGRESSED, 0), -1, "a late answer was taken for the store going back");
     rig_fini(&r);
 }
 

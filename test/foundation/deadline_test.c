@@ -81,6 +81,61 @@ Test(foundation_deadline, a_proof_extends_and_a_renewal_alone_does_not)
     rig_fini(&r);
 }
 
+Test(foundation_deadline, a_renewal_that_comes_after_the_proof_does_not_move_it)
+{
+    struct rig r;
+    base_time was;
+
+    rig_init(&r);
+    r.inst.spec.renew.boot_time_us = (r.now - 8 * BASE_SEC) / BASE_US; /* the renewal is the least */
+    rig_list(&r);
+    rig_claim_created(&r, 1);
+    rig_claim_changed(&r);
+    rig_settle(&r);
+    was = r.gate;
+    cr_assert_eq(was, r.now + 22 * BASE_SEC);
+    r.no_proofs = true;
+    r.now += BASE_SEC;
+    rig_renew(&r);
+    rig_settle(&r);
+    cr_assert_eq(r.gate, was, "moved by a watch event");
+    rig_fini(&r);
+}
+
+Test(foundation_deadline, is_shortened_at_once)
+{
+    struct rig r;
+
+    rig_open(&r);
+    r.no_proofs = true;
+    r.now += BASE_SEC;
+    r.svc.valid_until = r.wall + 3 * 1000000;
+    rig_svc_changed(&r);
+    rig_settle(&r);
+    cr_assert_eq(r.gate, r.now + 3 * BASE_SEC);
+    rig_fini(&r);
+}
+
+Test(foundation_deadline, a_row_that_the_proved_collection_does_not_show_is_not_extended)
+{
+    struct rig r;
+    base_time end;
+
+    rig_init(&r);
+    rig_list(&r);
+    /* A takeover on this node, that only the other watch shows. */
+    rig_claim_created(&r, 2);
+    base_copy(r.claim.spec.previous.node, CONTRACT_NODE_SIZE, "edge1");
+    r.silent_held = true;
+    rig_claim_changed(&r);
+    rig_settle(&r);
+    cr_assert(rig_is_open(&r), "its own accept is its first proof");
+    end = r.gate;
+    rig_run(&r, 25 * BASE_SEC, true);
+    cr_assert_leq(r.gate, end, "extended by a proof that it was not in");
+    rig_fini(&r);
+}
+
 Test(foundation_deadline, runs_on_while_proofs_fail_and_ends_on_time)
 {
     struct rig r;
@@ -191,6 +246,9 @@ Test(foundation_deadline, a_proof_that_nobody_asked_for_is_ignored)
     rig_renew(&r);
     rig_settle(&r);
     in.t0 = r.now;
+    rig_feed(&r, &in);
+    in.ev = FND_EV_PROVED;
+    in.coll = FND_SERVICES;
     rig_feed(&r, &in);
     rig_settle(&r);
     cr_assert_eq(r.gate, was);

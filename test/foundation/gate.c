@@ -156,8 +156,6 @@ static bool must_shut(const struct fnd_core *c, const struct fnd_claim *cl, cons
     *ret_tomb = 0;
     if (!cl->kern.active || v->may == FND_MAY_UNKNOWN)
         return false;
-    if (cl->row.left)
-        return true; /* may only have left the selector: zero at once, the rest after reading */
     if (!same_epoch(cl)) {
         *ret_tomb = cl->kern.epoch;
         return true;

@@ -44,3 +44,7 @@ test-foundation-core: $(BUILD)/test/foundation-core
 	@hack/run-tests.sh $(VARIANT)/foundation-core $< -j2
 test-foundation-kernel: $(BUILD)/test/foundation-kernel
 	@hack/run-tests.sh $(VARIANT)/foundation-kernel $(FND)/kernel_test.sh $<
+.PHONY: mutants-foundation
+## mutants-foundation  removes each rule of the foundation's core once; fails unless a test notices (3 minutes)
+mutants-foundation: $(BUILD)/test/foundation-core
+	@hack/run-tests.sh $(VARIANT)/mutants-foundation $(FND)/mutants.sh $(BUILD)
