@@ -69,7 +69,7 @@ Test(agent_config, bad_input_names_line_key_value_and_remedy)
         {"listen:\n  h3: \"[::]:99999\"\n", {"f:2:", "listen.h3", "99999", NULL}},
         {"listen:\n  h3: \"example.com:1\"\n", {"f:2:", "listen.h3", "<address>:<port>", NULL}},
         {"- a\n", {"f:1:", "one mapping", NULL, NULL}},
-        {"a: b: c\n", {"f:1:", "not YAML", NULL, NULL}},
+        {"provider: 'x\n", {"f:", "not YAML", NULL, NULL}},
         {"? [a]\n: b\n", {"f:1:", "plain word", NULL, NULL}},
         {"provider: *x\n", {"f:1:", NULL, NULL, NULL}},
     };
