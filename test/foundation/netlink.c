@@ -218,9 +218,9 @@ int netlink_route_delete(struct netlink *n, const struct netlink_route *r, struc
 
 /* ---- links
  * ------------------------------------------------------------------------------------------------------ */
-static void report(const struct nlmsghdr *h, const char *prefix, netlink_link_fn fn, void *arg)
+static void report(struct nlmsghdr *h, const char *prefix, netlink_link_fn fn, void *arg)
 {
-    const struct ifinfomsg *m = NLMSG_DATA(h);
+    struct ifinfomsg *m = NLMSG_DATA(h);
     size_t len;
     char name[IF_NAMESIZE] = "";
 
