@@ -369,7 +369,7 @@ void http_call_timeout(struct http_call *c, bool idle)
     if (idle)
         base_fmt(text, sizeof text, "no byte from the server for %lld ms", (long long)(c->idle / BASE_MS));
     else
-        base_fmt(text, sizeof text, "no complete answer within %lld ms", (long long)(c->timeout / BASE_MS));
+        base_fmt(text, sizeof text, "no complete answer within %lld ms", (long long)((c->timeout + BASE_MS / 2) / BASE_MS));
     close_by_reset(p);
     finish_with(c, BASE_ETIMEDOUT, text);
     p->drop = true;

@@ -368,22 +368,26 @@ struct kube_config *kube_config_free(struct kube_config *c)
     return base_free(c);
 }
 
+static bool dup_text(char **dst, const char *src)
+{
+    *dst = src ? base_strdup(src) : NULL;
+    return *dst || !src;
+}
+
 struct kube_config *kube_config_dup(const struct kube_config *c)
 {
     struct kube_config *d = base_calloc(1, sizeof *d);
-    const char *const src[] = {c->server,   c->ns,        c->tls_server_name, c->proxy,   c->ca,
-                               c->cert,     c->key,       c->token,           c->ca_file, c->cert_file,
-                               c->key_file, c->token_file};
-    char **const dst[] = {&d->server,   &d->ns,        &d->tls_server_name, &d->proxy,   &d->ca,
-                          &d->cert,     &d->key,       &d->token,           &d->ca_file, &d->cert_file,
-                          &d->key_file, &d->token_file};
 
     if (!d)
         return NULL;
-    for (unsigned i = 0; i < BASE_LEN(src); i++)
-        if (src[i] && !(*dst[i] = base_strdup(src[i])))
-            return kube_config_free(d);
-    return d;
+    if (dup_text(&d->server, c->server) && dup_text(&d->ns, c->ns) &&
+        dup_text(&d->tls_server_name, c->tls_server_name) && dup_text(&d->proxy, c->proxy) &&
+        dup_text(&d->ca, c->ca) && dup_text(&d->cert, c->cert) && dup_text(&d->key, c->key) &&
+        dup_text(&d->token, c->token) && dup_text(&d->ca_file, c->ca_file) &&
+        dup_text(&d->cert_file, c->cert_file) && dup_text(&d->key_file, c->key_file) &&
+        dup_text(&d->token_file, c->token_file))
+        return d;
+    return kube_config_free(d);
 }
 
 int kube_config_in_cluster(struct kube_config **ret, const char *host, const char *port, const char *dir,

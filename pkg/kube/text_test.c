@@ -195,8 +195,9 @@ static bool on_line(void *arg, struct base_str line)
 {
     struct lines *l = arg;
 
-    strncat(l->text, line.ptr, line.len);
-    strncat(l->text, "|", 1);
+    size_t n = strlen(l->text);
+
+    base_fmt(l->text + n, sizeof l->text - n, "%.*s|", (int)line.len, line.ptr);
     return ++l->n != l->stop_after;
 }
 
