@@ -8,6 +8,7 @@
 
 enum { ANSWERS_PER_SECOND = 500, MIN_INITIAL = 1200, MIN_RESET = 43, RESET_RANDOM = 22 };
 #define TOKEN_LIFE (30 * BASE_SEC)
+#define GONE_LIFE BASE_SEC /* three times any sane probe time-out */
 
 /* One answer to a stranger; false = too many already. */
 static bool may_answer(struct masque_h3 *h)
@@ -125,6 +126,24 @@ static void open_connection(struct masque_h3 *h, const struct masque_udp_in *in,
     masque_conn_input(c, in);
 }
 
+void masque_accept_goodbye(struct masque_h3 *h, const struct masque_conn *c)
+{
+    for (const struct masque_cid *m = c->cids; m; m = m->conn_next) {
+        h->gone[h->gone_next] = (struct masque_gone){m->cid, h->now + GONE_LIFE};
+        h->gone_next = (h->gone_next + 1) % MASQUE_GONE_MAX;
+    }
+}
+
+static bool gone(const struct masque_h3 *h, const uint8_t *cid, size_t len)
+{
+    for (unsigned i = 0; i < MASQUE_GONE_MAX; i++) {
+        const struct masque_gone *g = &h->gone[i];
+        if (g->until > h->now && g->cid.datalen == len && memcmp(g->cid.data, cid, len) == 0)
+            return true;
+    }
+    return false;
+}
+
 void masque_accept_input(struct masque_h3 *h, const struct masque_udp_in *in)
 {
     ngtcp2_version_cid vc;
@@ -142,6 +161,8 @@ void masque_accept_input(struct masque_h3 *h, const struct masque_udp_in *in)
         masque_conn_input(c, in);
         return;
     }
+    if (gone(h, vc.dcid, vc.dcidlen))
+        return;
     if (vc.version == 0) {
         reset(h, in, &vc);
         return;

@@ -424,6 +424,7 @@ static void write_close(struct masque_conn *c)
                                                         (ngtcp2_tstamp)c->h->now);
     if (n > 0)
         masque_write_control(c, out, (size_t)n, &ps.path);
+    masque_accept_goodbye(c->h, c);
 }
 
 static void log_failure(struct masque_conn *c, int rv)

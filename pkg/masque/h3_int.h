@@ -33,6 +33,7 @@
 enum {
     MASQUE_CID_LEN = 8,       /* of the IDs that we give out */
     MASQUE_STREAMS_MAX = 8,   /* request streams that a client may have open */
+    MASQUE_GONE_MAX = 256,    /* IDs of connections that we closed a moment ago */
     MASQUE_MIN_MTU = 1280,    /* RFC 9484 section 7.2 */
     MASQUE_EARLY_PACKETS = 8, /* per connection, before its flow is accepted */
     MASQUE_EARLY_BYTES = 65536,
@@ -198,6 +199,14 @@ struct masque_conn {
     char uri[513], credential_id[65], peer[64];
 };
 
+/* An ID of a connection that we closed: what is still on its way here is met with silence, as RFC 9000
+ * section 10.2 wants it, and not with a stateless reset that could overtake our CONNECTION_CLOSE in the
+ * client. */
+struct masque_gone {
+    ngtcp2_cid cid;
+    base_time until;
+};
+
 struct masque_h3 {
     char *cert_file, *key_file, *client_ca_file;
     struct masque_h3_limits limits;
@@ -217,6 +226,8 @@ struct masque_h3 {
     base_time flush_began; /* as the caller's clock said */
     base_time reset_at;    /* rate of answers to packets that belong to nobody */
     double reset_tokens;
+    struct masque_gone gone[MASQUE_GONE_MAX]; /* a ring: the oldest is forgotten first */
+    unsigned gone_next;
     bool draining;
     struct masque_h3_stats stats;
     uint8_t burst[MASQUE_BURST_BYTES + 2048];
@@ -245,6 +256,8 @@ void masque_conn_reap(struct masque_h3 *h);
 
 /* ---- h3_accept.c: packets of no connection ---- */
 void masque_accept_input(struct masque_h3 *h, const struct masque_udp_in *in);
+/* We have just sent CONNECTION_CLOSE: late packets to the connection's IDs are ignored for a second. */
+void masque_accept_goodbye(struct masque_h3 *h, const struct masque_conn *c);
 
 /* ---- h3_write.c ---- */
 void masque_write_conn(struct masque_conn *c, base_time (*clock)(void));

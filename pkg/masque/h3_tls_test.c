@@ -342,6 +342,28 @@ Test(masque_h3_tls, a_restarted_endpoint_resets_connections_that_it_does_not_kno
     cr_assert_eq(testenv_stats(e).connections, 0);
 }
 
+/* quic-go acts on a reset at once and on a CONNECTION_CLOSE in its turn: with a reset on its heels the alert
+ * was lost in one of three refusals, and the connector's log said "stateless reset" instead of what was
+ * wrong. */
+Test(masque_h3_tls, late_packets_of_a_closed_connection_are_met_with_silence)
+{
+    struct testclient *c = testenv_client(e, (struct testclient_config){.alpn = "h3"});
+    uint8_t late[64] = {0x40}, buf[2048];
+    WAIT(e, c->closed);
+    cr_assert_not(c->close_is_app);
+    const ngtcp2_cid *cid = ngtcp2_conn_get_dcid(c->quic);
+    memcpy(late + 1, cid->data, cid->datalen);
+    while (recv(c->fd, buf, sizeof buf, MSG_DONTWAIT) > 0)
+        ;
+    (void)sendto(c->fd, late, sizeof late, 0, (struct sockaddr *)&c->remote, sizeof c->remote);
+    testenv_endpoint(e);
+    cr_assert_lt(recv(c->fd, buf, sizeof buf, MSG_DONTWAIT), 0, "a reset right behind the goodbye");
+    testenv_skew += 2 * BASE_SEC;
+    (void)sendto(c->fd, late, sizeof late, 0, (struct sockaddr *)&c->remote, sizeof c->remote);
+    testenv_endpoint(e);
+    cr_assert_gt(recv(c->fd, buf, sizeof buf, MSG_DONTWAIT), 0, "no reset any more");
+}
+
 /* ---- limits ---- */
 
 static void with_limits(const struct masque_h3_limits *l)
