@@ -186,7 +186,7 @@ main() {
     check_debian
     install_packages
     check_go
-    "$root/test/apiserver/build.sh"
+    say "API server: $("$root/test/apiserver/build.sh")"
     say "done"
 }
 main "$@"

@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-.PHONY: demo check-docs
+.PHONY: demo test-demo check-docs check-docs-quick
+SUITES += test-demo check-docs-quick
 ## demo           the main job on real parts, as a story with a timeline (root; sets up what it needs)
 demo:
 	@hack/deps.sh
 	@$(MAKE) --no-print-directory -j2 binaries peers
 	@test/demo/demo.sh build/demo
 
+# The same as a suite of `make test`, with the variant that is being tested.
+test-demo: binaries peers
+	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/demo test/demo/demo.sh build/demo
+
 ## check-docs     runs every shell block of README and CONTRIBUTING, compares flags, layers, links, targets
 check-docs: binaries peers
 	@hack/run-tests.sh $(VARIANT)/check-docs hack/check-docs.sh
+# What `make test` runs: without the blocks that are long (whole demo, whole test suite, which would be itself).
+check-docs-quick: binaries peers
+	@hack/run-tests.sh $(VARIANT)/check-docs hack/check-docs.sh --quick

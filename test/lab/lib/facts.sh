@@ -80,6 +80,8 @@ instance_ready() {
 agent_ready() { # NODE
     "$LAB" exec "$D" "$1" curl -gsf -m 1 "http://[fd00:c::${1#edge}]:9780/readyz" -o /dev/null && now_ns
 }
+# started NODE NAME: when that process was made (kernel's clock ticks since boot, 10 ms).
+started() { awk -v hz="$(getconf CLK_TCK)" '{printf "%.0f", $2 * 1e9 / hz}' "$D/run/$1.$2.pid"; }
 claim() { seen "$D/log/api.watch-routeclaims.log" "$@"; } # SINCE JQ
 # api_received SINCE VERB RESOURCE NAME [USER-REGEX]: when the API server received the first such request at or after SINCE that it
 # then answered with 2xx (its audit log, wall clock turned into CLOCK_BOOTTIME).
