@@ -127,6 +127,7 @@ Test(masque_h3_bad, too_many_header_bytes_are_431)
     size_t s = testclient_request(c, f, sizeof f / sizeof f[0], false);
     WAIT(e, c->streams[s].ended || c->closed);
     cr_assert_eq(c->streams[s].status, 431);
+    cr_assert_eq(c->max_field_section_size, 8192, "it was told so");
     cr_assert_eq(e->n_rq, 0);
 }
 
@@ -144,7 +145,8 @@ static size_t raw_request(uint8_t *dst)
     size_t n = 2;
     for (size_t i = 0; i < sizeof f / sizeof f[0]; i++) {
         size_t name = strlen(f[i][0]), value = strlen(f[i][1]);
-        block[n++] = (uint8_t)(0x20 | (name < 7 ? name : 7)); /* literal with literal name, 3-bit length prefix */
+        block[n++] =
+            (uint8_t)(0x20 | (name < 7 ? name : 7)); /* literal with literal name, 3-bit length prefix */
         if (name >= 7)
             block[n++] = (uint8_t)(name - 7);
         memcpy(block + n, f[i][0], name);
@@ -169,6 +171,21 @@ static struct testclient *raw_client(void)
         (struct testclient_config){.cert_file = e->cert, .key_file = e->key, .alpn = "h3", .no_http = true});
     WAIT(e, c->handshaken);
     return c;
+}
+
+Test(masque_h3_bad, endless_headers_end_the_connection)
+{
+    uint8_t frame[4096] = {0x01};
+    struct testclient *c = raw_client();
+    size_t n = 1 + masque_varint_put(frame + 1, 8, 100000);
+    frame[n++] = 0;
+    frame[n++] = 0;
+    while (n + 3 < sizeof frame)
+        memcpy(frame + n, (uint8_t[]){0x21, 'a', 0}, 3), n += 3; /* more than 1000 fields "a: " */
+    testclient_raw_write(c, testclient_raw_open(c, true), frame, n);
+    WAIT(e, c->closed);
+    cr_assert(c->close_is_app);
+    cr_assert_eq(c->close_code, 0x107, "0x%x", (int)c->close_code);
 }
 
 Test(masque_h3_bad, a_request_before_settings_waits_for_them)
@@ -249,6 +266,56 @@ Test(masque_h3_bad, capsules_before_the_answer_are_kept)
     cr_assert_eq(a[1].version, 4);
     cr_assert_eq(a[1].len, 32, "IPv4 is refused");
     cr_assert_eq(e->n_ended, 0);
+}
+
+Test(masque_h3_bad, requests_before_the_answer_are_bounded_and_checked_together)
+{
+    static const struct {
+        const char *name;
+        uint64_t second_from;
+        size_t n;
+        const char *detail;
+    } rows[] = {{"an ID of an earlier capsule", 40, 1, "used before"},
+                {"too many in all", 41, 25, "too many entries"}};
+    for (size_t i = 0; i < 2; i++) {
+        struct testclient *c = testenv_connected(e);
+        size_t s = testenv_request(c, NULL);
+        struct masque_address ask[64];
+        uint8_t buf[2048];
+        for (uint64_t k = 0; k < 40; k++)
+            ask[k] = (struct masque_address){.request_id = k + 1, .version = 6, .len = 128};
+        size_t n = masque_address_encode(buf, sizeof buf, MASQUE_CAPSULE_ADDRESS_REQUEST, ask, 40);
+        testclient_write(c, s, buf, n, false);
+        WAIT(e, e->n_rq == i + 1);
+        for (uint64_t k = 0; k < rows[i].n; k++)
+            ask[k].request_id = rows[i].second_from + k;
+        n = masque_address_encode(buf, sizeof buf, MASQUE_CAPSULE_ADDRESS_REQUEST, ask, rows[i].n);
+        testclient_write(c, s, buf, n, false);
+        WAIT(e, e->n_ended == i + 1);
+        cr_assert_eq(e->ended[i].why, MASQUE_END_PROTOCOL, "%s", rows[i].name);
+        cr_assert(strstr(e->ended[i].detail, rows[i].detail), "%s: %s", rows[i].name, e->ended[i].detail);
+    }
+}
+
+/* The answers' buffer is bounded, but used again once the client has acknowledged what was in it. */
+Test(masque_h3_bad, a_patient_client_may_ask_for_ever)
+{
+    uint64_t flow;
+    struct testclient *c = testenv_tunnel(e, &flow);
+    struct masque_address ask[60];
+    uint8_t buf[2048];
+    for (int round = 0; round < 25; round++) {
+        for (uint64_t k = 0; k < 60; k++)
+            ask[k] = (struct masque_address){.request_id = k + 1, .version = 6, .len = 128};
+        size_t n = masque_address_encode(buf, sizeof buf, MASQUE_CAPSULE_ADDRESS_REQUEST, ask, 60);
+        size_t before = c->streams[0].n_body;
+        testclient_write(c, 0, buf, n, false);
+        WAIT(e, c->streams[0].n_body >= before + 60 * 19);
+        testenv_skew += BASE_SEC;
+        testenv_settle(e, 5);
+    }
+    cr_assert_eq(e->n_ended, 0, "%s", e->n_ended ? e->ended[0].detail : "");
+    cr_assert_gt(c->streams[0].n_body, 25000);
 }
 
 Test(masque_h3_bad, address_requests_are_answered_entry_by_entry)
@@ -390,10 +457,11 @@ Test(masque_h3_bad, early_datagrams_are_kept_up_to_a_limit)
 Test(masque_h3_bad, early_datagrams_of_a_refused_request_are_dropped)
 {
     struct testclient *c = testenv_connected(e);
-    testclient_datagram(c, (uint8_t[]){0, 0, 0x60, 1}, 4);
     (void)testenv_request(c, NULL);
     WAIT(e, e->n_rq == 1);
-    testenv_settle(e, 10);
+    uint64_t in = testenv_stats(e).datagrams_in;
+    testclient_datagram(c, (uint8_t[]){0, 0, 0x60, 1}, 4);
+    WAIT(e, testenv_stats(e).datagrams_in > in && c->n_out == 0);
     cr_assert_eq(masque_h3_refuse(e->h, 1, 403, "no", 0), BASE_OK);
     WAIT(e, testenv_stats(e).drop_early == 1);
     e->answer = TESTENV_ACCEPT;
@@ -406,14 +474,31 @@ Test(masque_h3_bad, early_datagrams_of_a_refused_request_are_dropped)
 Test(masque_h3_bad, early_datagrams_of_another_stream_are_not_mixed_in)
 {
     struct testclient *c = testenv_connected(e);
+    (void)testenv_request(c, NULL);
+    WAIT(e, e->n_rq == 1);
+    uint64_t in = testenv_stats(e).datagrams_in;
     testclient_datagram(c, (uint8_t[]){1, 0, 0x60, 1}, 4); /* stream 4 */
     testclient_datagram(c, (uint8_t[]){0, 0, 0x60, 2}, 4); /* stream 0 */
-    e->answer = TESTENV_ACCEPT;
-    (void)testenv_request(c, NULL);
+    WAIT(e, testenv_stats(e).datagrams_in >= in + 2 && c->n_out == 0);
+    cr_assert_eq(testenv_accept(e, 1), BASE_OK);
     WAIT(e, e->n_packets == 1);
     testenv_settle(e, 20);
     cr_assert_eq(e->n_packets, 1);
     cr_assert_eq(e->packets[0].data[1], 2);
+    cr_assert_eq(testenv_stats(e).drop_early, 1);
+}
+
+Test(masque_h3_bad, datagrams_of_a_client_that_says_it_has_none_are_dropped)
+{
+    struct testclient *c = testenv_client(
+        e, (struct testclient_config){
+               .cert_file = e->cert, .key_file = e->key, .alpn = "h3", .no_h3_datagram = true});
+    WAIT(e, c->handshaken && c->got_settings);
+    size_t s = testenv_request(c, NULL);
+    WAIT(e, c->streams[s].ended);
+    testclient_datagram(c, (uint8_t[]){1, 0, 0x60, 1}, 4);
+    WAIT(e, testenv_stats(e).drop_malformed == 1);
+    cr_assert_eq(testenv_stats(e).drop_early, 0);
 }
 
 Test(masque_h3_bad, early_datagrams_grow_old)
@@ -421,8 +506,10 @@ Test(masque_h3_bad, early_datagrams_grow_old)
     struct testclient *c = testenv_connected(e);
     (void)testenv_request(c, NULL);
     WAIT(e, e->n_rq == 1);
+    uint64_t in = testenv_stats(e).datagrams_in;
     testclient_datagram(c, (uint8_t[]){0, 0, 0x60, 1}, 4);
-    testenv_settle(e, 20);
+    WAIT(e, testenv_stats(e).datagrams_in > in && c->n_out == 0);
+    testenv_turn(e);
     testenv_skew += 1100 * BASE_MS;
     testenv_turn(e);
     cr_assert_eq(testenv_accept(e, 1), BASE_OK);

@@ -300,6 +300,68 @@ Test(masque_h3_tls, unknown_versions_are_negotiated)
     cr_assert_eq(testenv_stats(e).connections, 0);
 }
 
+Test(masque_h3_tls, a_forged_retry_token_is_refused)
+{
+    uint8_t token[80];
+    memset(token, 7, sizeof token);
+    token[0] = NGTCP2_CRYPTO_TOKEN_MAGIC_RETRY2;
+    struct testclient_config cfg = {
+        .cert_file = e->cert, .key_file = e->key, .alpn = "h3", .token = token, .n_token = sizeof token};
+    struct testclient *c = testenv_client(e, cfg);
+    WAIT(e, c->closed);
+    cr_assert_eq(c->close_code, NGTCP2_INVALID_TOKEN);
+    cr_assert_eq(testenv_stats(e).connections, 0);
+}
+
+/* Answers that `n` short-header packets of nobody's connection get; `fd` is connected to the endpoint. */
+static unsigned answers(int fd, unsigned n)
+{
+    uint8_t pkt[60] = {0x40}, buf[256];
+    unsigned got = 0;
+    for (unsigned i = 0; i < n; i++) {
+        memcpy(pkt + 1, &i, sizeof i);
+        cr_assert_eq(send(fd, pkt, sizeof pkt, 0), (ssize_t)sizeof pkt);
+        if (i % 16 == 15)
+            masque_h3_read(e->h, testenv_clock(), 64);
+        while (recv(fd, buf, sizeof buf, MSG_DONTWAIT) > 0)
+            got++;
+    }
+    return got;
+}
+
+Test(masque_h3_tls, answers_to_strangers_are_limited_in_rate)
+{
+    struct sockaddr_in6 to = {.sin6_family = AF_INET6,
+                              .sin6_port = htons(masque_h3_port(e->h)),
+                              .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    cr_assert_eq(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    base_time start = loop_clock();
+    unsigned got = answers(fd, 3000);
+    double seconds = (double)(loop_clock() - start) / (double)BASE_SEC;
+    cr_assert_gt(got, 100);
+    cr_assert_leq(got, 500 + (unsigned)(500 * seconds) + 1, "%u answers in %.3f s", got, seconds);
+    (void)close(fd);
+}
+
+Test(masque_h3_tls, answers_come_from_the_address_that_was_asked)
+{
+    char listen[] = "[::]:0";
+    struct base_err err = {0};
+    e->h = masque_h3_free(e->h);
+    e->cfg.listen = listen;
+    cr_assert_eq(masque_h3_new(&e->h, &e->cfg, &err), BASE_OK, "%s", err.msg);
+    e->cfg.listen = NULL;
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(masque_h3_port(e->h)),
+                             .sin_addr.s_addr =
+                                 htonl(0x7f000002)}; /* not the address that the kernel would choose */
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    cr_assert_eq(connect(fd, (struct sockaddr *)&to, sizeof to), 0); /* others than this are not delivered */
+    cr_assert_eq(answers(fd, 32), 32);
+    (void)close(fd);
+}
+
 Test(masque_h3_tls, junk_is_ignored)
 {
     uint64_t flow;

@@ -80,6 +80,7 @@ static int h_end(nghttp3_conn *http, int64_t sid, void *user, void *su)
 static int h_settings(nghttp3_conn *http, const nghttp3_settings *settings, void *user)
 {
     ((struct testclient *)user)->got_settings = settings->h3_datagram;
+    ((struct testclient *)user)->max_field_section_size = settings->max_field_section_size;
     return 0;
 }
 
@@ -272,6 +273,8 @@ struct testclient *testclient_new(const struct testclient_config *cfg, base_time
     s.max_tx_udp_payload_size = 1444;
     s.pmtud_probes = probes;
     s.pmtud_probeslen = 2;
+    s.token = cfg->token;
+    s.tokenlen = cfg->n_token;
     ngtcp2_transport_params_default(&p);
     p.initial_max_data = 1 << 20;
     p.initial_max_stream_data_bidi_local = 1 << 18;
@@ -507,7 +510,7 @@ int64_t testclient_raw_open(struct testclient *c, bool bidi)
 
 void testclient_raw_write(struct testclient *c, int64_t sid, const void *p, size_t n)
 {
-    uint8_t buf[2048], copy[1024];
+    uint8_t buf[2048], copy[4096];
     MUST(n > 0 && n <= sizeof copy);
     memcpy(copy, p, n);
     unsigned idle = 0;

@@ -27,7 +27,7 @@ void testtls_free(struct testtls *t);
 /* Whether the library lets a client use a certificate with a key that does not belong to it. */
 bool testtls_takes_mismatch(void);
 
-enum { TESTCLIENT_STREAMS = 10, TESTCLIENT_DATAGRAMS = 128, TESTCLIENT_BODY = 16384 };
+enum { TESTCLIENT_STREAMS = 10, TESTCLIENT_DATAGRAMS = 128, TESTCLIENT_BODY = 65536 };
 
 struct testclient_config {
     uint16_t port;
@@ -37,6 +37,8 @@ struct testclient_config {
     bool no_http;                     /* sends nothing after the handshake, no SETTINGS either */
     uint64_t max_datagram_frame_size; /* 0 = 65535; 1 = the parameter is left out */
     uint32_t version;                 /* 0 = QUIC 1 */
+    const uint8_t *token;             /* sent in the first Initial */
+    size_t n_token;
     size_t max_tx; /* 0 = 1444: largest UDP payload taken in, larger ones are lost (a small path) */
 };
 struct testclient_stream {
@@ -66,6 +68,7 @@ struct testclient {
     bool close_is_app; /* what the server's CONNECTION_CLOSE said */
     uint64_t close_code;
     bool got_settings;
+    uint64_t max_field_section_size; /* the server's */
     struct testclient_stream streams[TESTCLIENT_STREAMS];
     size_t n_streams;
     uint8_t *datagrams[TESTCLIENT_DATAGRAMS];
