@@ -2,6 +2,7 @@
 #include "http/pool.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 
 #include "http/testserver.h"
 #include "loop/loop.h"
@@ -185,6 +186,25 @@ Test(http_pool, request_and_answer_on_a_kept_connection)
     cr_assert(b.reused && d.reused);
     cr_assert_eq(a.port, b.port);
     cr_assert_eq(e->s.n_conns, 1);
+    env_free(e);
+}
+
+Test(http_pool, sockets_are_not_inherited)
+{
+    struct env *e = env_new(NULL, echo, 0);
+    unsigned seen = 0;
+
+    cr_assert_eq(fetch(e, "GET", "/a", NULL, 5000).code, BASE_OK);
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_in sa = {0};
+        socklen_t n = sizeof sa;
+
+        if (getpeername(fd, (struct sockaddr *)&sa, &n) != 0 || sa.sin_family != AF_INET)
+            continue;
+        seen++;
+        cr_expect(fcntl(fd, F_GETFD) & FD_CLOEXEC, "descriptor %d", fd);
+    }
+    cr_assert_geq(seen, 2, "both ends are in this process");
     env_free(e);
 }
 

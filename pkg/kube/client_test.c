@@ -489,6 +489,22 @@ Test(kube_client, lanes_share_no_connection_and_a_time_out_touches_its_own_only)
     env_free(e);
 }
 
+Test(kube_client, renewals_have_one_connection)
+{
+    struct env *e = env_new(mirror, NULL, NULL);
+    struct got g[5] = {0};
+
+    for (unsigned i = 0; i < BASE_LEN(g); i++)
+        ask(e, &g[i], "PUT", "/renew", "{}", KUBE_LANE_RENEW, 20000);
+    for (unsigned i = 0; i < BASE_LEN(g); i++) {
+        wait_for(&g[i]);
+        cr_assert_eq(g[i].code, BASE_OK, "%s", g[i].err);
+        cr_assert_eq(g[i].port, g[0].port);
+    }
+    cr_assert_eq(e->s.n_conns, 1);
+    env_free(e);
+}
+
 Test(kube_client, a_host_name_is_resolved_beforehand_for_renewals)
 {
     struct env *e = env_new(mirror, "DNS:localhost", NULL);
