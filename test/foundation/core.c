@@ -3,8 +3,7 @@
 
 #include "base/mem.h"
 
-/* ---- effects
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- effects ---- */
 struct fnd_fx *fnd_fx(struct fnd_core *c, enum fnd_fx_kind kind)
 {
     struct fnd_fx *fx;
@@ -69,8 +68,7 @@ void fnd_cond_set(struct fnd_core *c, struct contract_cond *cond, bool value, co
     *changed = true;
 }
 
-/* ---- records
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- records ---- */
 static uint32_t uid_key(const struct base_uuid *u)
 {
     uint32_t k;
@@ -169,8 +167,7 @@ static void scan_end(struct fnd_core *c, bool ok)
     }
 }
 
-/* ---- proofs
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- proofs ---- */
 static void proofs(struct fnd_core *c)
 {
     static const enum fnd_coll which[] = {FND_HELD, FND_SERVICES};
@@ -229,8 +226,7 @@ static void proved(struct fnd_core *c, const struct fnd_in *in, bool yes)
         fnd_service_proved(c, in->t0);
 }
 
-/* ---- the step
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the step ---- */
 static void row_event(struct fnd_core *c, const struct fnd_in *in)
 {
     switch (in->coll) {
@@ -424,9 +420,7 @@ void fnd_core_step(struct fnd_core *c, const struct fnd_in *in, struct fnd_out *
     c->out = NULL;
 }
 
-/* ---- life
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 static int config_check(const struct fnd_config *cfg, struct base_err *err)
 {
     if (!base_is_subdomain(base_str_of(cfg->node), CONTRACT_NODE_SIZE - 1))

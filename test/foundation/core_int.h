@@ -194,8 +194,7 @@ struct fnd_core {
     bool full_logged;
 };
 
-/* ---- core.c: effects, records, waking
- * ------------------------------------------------------------------------- */
+/* ---- core.c: effects, records, waking ---- */
 struct fnd_fx *fnd_fx(struct fnd_core *c, enum fnd_fx_kind kind);
 uint64_t fnd_id(struct fnd_core *c);
 void fnd_claim_touch(struct fnd_core *c, unsigned i);
@@ -211,8 +210,7 @@ void fnd_record_drop(struct fnd_core *c, const struct base_uuid *uid);
 void fnd_cond_set(struct fnd_core *c, struct contract_cond *cond, bool value, const char *reason,
                   const char *message, int64_t generation, bool *changed);
 
-/* ---- row.c: what is newer, and requests
- * ------------------------------------------------------------------------ */
+/* ---- row.c: what is newer, and requests ---- */
 enum fnd_news { FND_NEWS_OLD, FND_NEWS_SAME, FND_NEWS_CONTENT };
 /* What an object of version `rv` is to the row: FND_NEWS_CONTENT = apply it; SAME = it is what we have. */
 enum fnd_news fnd_row_news(const struct fnd_row *r, const char *rv);
@@ -232,8 +230,7 @@ bool fnd_row_answer(struct fnd_core *c, struct fnd_row *r, const struct fnd_in *
 bool fnd_row_matches(const struct fnd_row *r, const struct fnd_in *in);
 void fnd_row_proof(struct fnd_row *r, base_time t0);
 
-/* ---- claim.c
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- claim.c ---- */
 struct fnd_claim *fnd_claim_find(struct fnd_core *c, const char *name);
 struct fnd_claim *fnd_claim_get(struct fnd_core *c, const char *name);
 void fnd_claim_row(struct fnd_core *c, const struct fnd_in *in);
@@ -246,8 +243,7 @@ bool fnd_is_me(const struct fnd_core *c, const struct contract_holder *h);
 bool fnd_waited(const struct fnd_core *c, const struct fnd_claim *cl);
 base_time fnd_wait_until(const struct fnd_core *c, const struct fnd_claim *cl);
 
-/* ---- verdict.c: what an object allows
- * ---------------------------------------------------------------------------- */
+/* ---- verdict.c: what an object allows ---- */
 enum fnd_may { FND_MAY_UNKNOWN = 0, FND_MAY_NO, FND_MAY_YES };
 struct fnd_verdict {
     enum fnd_may may;
@@ -261,8 +257,7 @@ struct fnd_verdict {
 };
 struct fnd_verdict fnd_verdict(struct fnd_core *c, struct fnd_claim *cl);
 
-/* ---- gate.c: the kernel side of a claim
- * --------------------------------------------------------------------------- */
+/* ---- gate.c: the kernel side of a claim ---- */
 /* The epoch that has to be closed here (0 = none). */
 int64_t fnd_gate_due(const struct fnd_core *c, const struct fnd_claim *cl, const struct fnd_verdict *v);
 void fnd_gate_drive(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v, base_time *wake);
@@ -271,14 +266,12 @@ bool fnd_gate_closed_here(const struct fnd_claim *cl, int64_t epoch);
 void fnd_gate_log(struct fnd_core *c, const struct fnd_claim *cl, enum fnd_log log, int64_t epoch,
                   enum fnd_reason reason);
 
-/* ---- status.c, finalizer.c: what is written on a claim. True = a request was made.
- * ---------------------------------- */
+/* ---- status.c, finalizer.c: what is written on a claim. True = a request was made. ---- */
 bool fnd_status_drive(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v, base_time *wake);
 bool fnd_finalizer_drive(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v,
                          base_time *wake);
 
-/* ---- instance.c, attachment.c, service.c
- * --------------------------------------------------------------------------- */
+/* ---- instance.c, attachment.c, service.c ---- */
 struct fnd_instance *fnd_instance_find(const struct fnd_core *c, const char *name);
 struct fnd_instance *fnd_instance_get(struct fnd_core *c, const char *name);
 void fnd_instance_row(struct fnd_core *c, const struct fnd_in *in);

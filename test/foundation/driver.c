@@ -123,9 +123,7 @@ static void tick(void *arg)
     driver_step(arg, &in);
 }
 
-/* ---- start
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- start ---- */
 static void restore_record(void *arg, const struct fnd_record *r)
 {
     struct fnd_in in = {.ev = FND_EV_RECORD, .record = r};

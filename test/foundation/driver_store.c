@@ -12,9 +12,7 @@ static const enum contract_kind kinds[FND_COLL_N] = {
     [FND_SERVICES] = CONTRACT_SERVICE,
 };
 
-/* ---- requests
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- requests ---- */
 static void answered(void *arg, const struct store_resp *resp)
 {
     struct driver *d = arg;
@@ -83,9 +81,7 @@ void driver_store_scan(struct driver *d)
     }
 }
 
-/* ---- watches
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- watches ---- */
 static void note(void *arg, const struct kubestore_note *n)
 {
     struct driver_watch *w = arg;

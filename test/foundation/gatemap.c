@@ -161,9 +161,7 @@ int gatemap_attached(struct gatemap *m, unsigned ifindex, struct base_err *err)
     return BASE_OK;
 }
 
-/* ---- gate
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- gate ---- */
 static struct gate_key gate_key(unsigned ifindex, const struct base_prefix *p)
 {
     struct gate_key k = {.ifindex = ifindex};
@@ -252,13 +250,19 @@ void gatemap_each_gate(struct gatemap *m, gatemap_gate_fn fn, void *arg)
     }
 }
 
-/* ---- records and routes
- * ------------------------------------------------------------------------------------------------ */
+/* ---- records and routes ---- */
 int gatemap_record(struct gatemap *m, const struct fnd_record *r, struct base_err *err)
 {
     if (bpf_map_update_elem(m->record, r->uid.b, r, BPF_ANY))
         return base_err_sys(err, BASE_EIO, errno, "gate: cannot keep a record");
     return BASE_OK;
+}
+
+bool gatemap_empty(struct gatemap *m)
+{
+    uint8_t first[16];
+
+    return bpf_map_get_next_key(m->record, NULL, first) != 0;
 }
 
 int gatemap_forget(struct gatemap *m, const struct base_uuid *uid, struct base_err *err)

@@ -30,6 +30,8 @@ int gatemap_shut(struct gatemap *m, unsigned ifindex, const struct base_prefix *
 /* Takes out everything of a device that is gone. */
 int gatemap_purge(struct gatemap *m, unsigned ifindex, struct base_err *err);
 
+/* Nothing was ever accepted under these maps: they are new. */
+bool gatemap_empty(struct gatemap *m);
 int gatemap_record(struct gatemap *m, const struct fnd_record *r, struct base_err *err);
 int gatemap_forget(struct gatemap *m, const struct base_uuid *uid, struct base_err *err);
 

@@ -291,9 +291,7 @@ Test(foundation_instance, a_deleted_attachment_takes_gate_and_device_with_it)
     rig_fini(&r);
 }
 
-/* ---- restart
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- restart ---- */
 Test(foundation_restart, leaves_what_is_pinned_and_extends_only_by_its_own_proof)
 {
     struct rig r;

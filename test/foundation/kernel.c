@@ -48,8 +48,7 @@ static void release(struct device *d)
     d->keeper = -1;
 }
 
-/* ---- devices
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- devices ---- */
 static int tun_attach(const struct kernel *k, const char *name, struct base_err *err)
 {
     struct ifreq r;
@@ -183,9 +182,22 @@ static void adopt(void *arg, const char *name, unsigned ifindex, bool gone)
         d->keeper = -1;
 }
 
-/* ---- start
- * ----------------------------------------------------------------------------------------------------------
- */
+/* Devices without records: the pinned maps were lost, and the programs on these devices ask maps that nobody
+ * can reach any more. Everything goes before anything is accepted (contract section 8, "Restart"). */
+static int start_over(struct kernel *k, struct base_err *err)
+{
+    for (unsigned i = 0; i < DEVICES_MAX; i++) {
+        struct device *d = &k->devices[i];
+        int r = d->name[0] ? netlink_link_delete(k->nl, d->ifindex, err) : BASE_OK;
+
+        if (r)
+            return r;
+        release(d);
+    }
+    return netlink_route_flush(k->nl, k->cfg.table, KERNEL_PROTOCOL, err);
+}
+
+/* ---- start ---- */
 static int forwarding(struct base_err *err)
 {
     static const char path[] = "/proc/sys/net/ipv6/conf/all/forwarding";
@@ -227,6 +239,8 @@ int kernel_new(struct kernel **ret, const struct kernel_config *cfg, struct base
         r = netlink_monitor_new(&k->monitor, err);
     if (!r)
         r = netlink_link_list(k->nl, "hf", adopt, k, err);
+    if (!r && gatemap_empty(k->map))
+        r = start_over(k, err);
     if (!r)
         r = forwarding(err);
     if (r) {
@@ -284,9 +298,7 @@ void kernel_restore(struct kernel *k, kernel_record_fn record, kernel_gate_fn ga
     gatemap_each_gate(k->map, restore_gate, &r);
 }
 
-/* ---- effects
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- effects ---- */
 int kernel_gate(struct kernel *k, const struct fnd_gate *g, struct base_err *err)
 {
     const struct device *d = g->device[0] ? find(k, g->device) : NULL;
@@ -429,9 +441,7 @@ void kernel_news(struct kernel *k, kernel_device_fn device, void *arg)
     netlink_monitor_read(k->monitor, "hf", news_one, &n);
 }
 
-/* ---- watchdog
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- watchdog ---- */
 struct kernel_watch {
     struct kernel_config cfg;
     struct gatemap *map;

@@ -110,9 +110,7 @@ static void set(struct kernel *k, const char *device, const char *prefix, base_t
     cr_assert_eq(kernel_gate(k, &g, &err), BASE_OK, "%s", err.msg);
 }
 
-/* ---- packets
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- packets ---- */
 static void address(uint8_t dst[16], const char *text)
 {
     struct base_ip6 ip;
@@ -217,9 +215,7 @@ static void route_to(struct kernel *k, const char *device, const char *prefix, i
 #define P2 "fd12::1:0:6:0:0/96"
 #define A2 "fd12::1:0:6:0:7"
 
-/* ---- gate
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- gate ---- */
 Test(foundation_kernel, open_passes_and_zero_drops_both_ways)
 {
     struct kernel *k = start("zero");
@@ -250,9 +246,11 @@ Test(foundation_kernel, the_deadline_is_absolute_also_when_the_foundation_is_sto
     base_time deadline, last_up = 0, last_down = 0, t;
     int tun, host = host_socket(), status;
     struct kernel_config cfg = config("stopped");
+    struct fnd_record rec = {.uid = {{1}}, .kind = CONTRACT_CLAIM};
     pid_t child;
 
     make(k, "hf00000002");
+    cr_assert_eq(kernel_record(k, &rec, NULL), BASE_OK); /* these maps are in use */
     tun = attach_fd("hf00000002");
     route_to(k, "hf00000002", P1, 1, now() + 60 * BASE_SEC);
     deadline = now() + 600 * BASE_MS;
@@ -398,9 +396,7 @@ Test(foundation_kernel, a_device_without_the_program_passes_nothing)
     kernel_free(k);
 }
 
-/* ---- devices
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- devices ---- */
 Test(foundation_kernel, deleting_a_device_ends_every_descriptor)
 {
     struct kernel *k = start("delete");
@@ -506,9 +502,7 @@ Test(foundation_kernel, a_device_that_somebody_deletes_is_news)
     kernel_free(k);
 }
 
-/* ---- restart
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- restart ---- */
 struct found {
     unsigned records, gates, devices;
     struct fnd_record record;
@@ -571,6 +565,25 @@ Test(foundation_kernel, what_is_pinned_outlives_the_process)
     kernel_free(k);
 }
 
+Test(foundation_kernel, with_empty_maps_everything_goes_first)
+{
+    struct kernel *k = start("lost");
+    int tun, host = host_socket();
+
+    make(k, "hf0000000e");
+    set(k, "hf0000000e", P1, now() + 60 * BASE_SEC);
+    route_to(k, "hf0000000e", P1, 7, now() + 60 * BASE_SEC);
+    kernel_free(k);
+    tun = attach_fd("hf0000000e");
+    cr_assert(up(tun, host, A1), "open");
+    k = start("lost-and-found"); /* another folder: the maps of before cannot be reached */
+    cr_assert_eq(if_nametoindex("hf0000000e"), 0u, "a gate that nobody can shut");
+    cr_assert_not(says("ip -6 route show table 200", "proto 199"));
+    close(tun);
+    close(host);
+    kernel_free(k);
+}
+
 Test(foundation_kernel, a_folder_that_does_not_outlive_us_is_refused)
 {
     struct kernel_config cfg = config("x");
@@ -584,9 +597,7 @@ Test(foundation_kernel, a_folder_that_does_not_outlive_us_is_refused)
     cr_assert_not_null(strstr(err.msg, "mount -t bpf"), "%s", err.msg);
 }
 
-/* ---- routes
- * ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- routes ---- */
 Test(foundation_kernel, routes_carry_the_epoch_and_follow_it)
 {
     struct kernel *k = start("routes");
@@ -642,9 +653,7 @@ Test(foundation_kernel, the_watchdog_withdraws_what_is_not_refreshed)
     kernel_free(k);
 }
 
-/* ---- lock
- * -------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- lock ---- */
 Test(foundation_kernel, one_foundation_per_kernel)
 {
     struct base_err err;

@@ -139,6 +139,8 @@ static int start(struct program *p, struct base_err *err)
         .bpffs = p->opt.bpffs, .tun = p->opt.tun, .tun_owner = p->opt.tun_owner, .table = p->opt.table};
     int r = loop_check_time_namespace(err);
 
+    if (!r) /* what a person can get wrong comes before anything is touched */
+        r = kube_config_load(&p->cfg, p->opt.kubeconfig, NULL, err);
     if (!r)
         r = lock_take(p->opt.lock, err);
     if (!r)
@@ -153,8 +155,6 @@ static int start(struct program *p, struct base_err *err)
         r = loop_signal_new(&p->interrupt, p->loop, SIGINT, end, p, err);
     if (!r)
         r = loop_timer_new(&p->again, p->loop, ask, p, err);
-    if (!r)
-        r = kube_config_load(&p->cfg, p->opt.kubeconfig, NULL, err);
     if (!r)
         r = kube_client_new(&p->client, p->loop, p->cfg, "holdfast-foundation/" HOLDFAST_VERSION, p->log,
                             err);
@@ -191,7 +191,7 @@ int main(int argc, char *argv[])
     struct program p = {0};
     struct base_err err = {0};
 
-    if (options_parse(&p.opt, argc, argv, &err)) {
+    if (options_parse(&p.opt, argc, (const char *const *)argv, &err)) {
         fprintf(stderr, "holdfast-foundation: %s\n", err.msg);
         return 2;
     }

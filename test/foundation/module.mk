@@ -29,21 +29,24 @@ $(FND_TOBJ): $(BUILD)/%.o: %.c build/inc/kubestore/.stamp
 -include $(FND_TOBJ:.o=.d)
 FND_LIBS := $(foreach l,loop contract base,$(BUILD)/lib/libhf_$(l).a)
 FND_UNIT := $(filter-out %/kernel_test.o,$(FND_TOBJ))
-$(BUILD)/test/foundation-core: $(FND_UNIT) $(FND_CORE:%.c=$(BUILD)/%.o) $(BUILD)/$(FND)/options.o $(FND_LIBS)
+$(BUILD)/test/foundation-core: $(FND_UNIT) $(FND_CORE:%.c=$(BUILD)/%.o) $(BUILD)/$(FND)/options.o $(BUILD)/$(FND)/identity.o \
+    $(foreach l,$(call linkset,kubestore),$(BUILD)/lib/libhf_$(l).a)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(call pc_libs,criterion libcjson libcrypto libuv)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(call pc_libs,$(sort $(call linkext,kubestore) criterion libcjson))
 $(BUILD)/test/foundation-kernel: $(BUILD)/$(FND)/kernel_test.o $(FND_KERNEL:%.c=$(BUILD)/%.o) $(BUILD)/$(FND)/lock.o $(FND_LIBS)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(call pc_libs,criterion libbpf libcjson libcrypto libuv)
 
 SUITES += test-foundation
-.PHONY: test-foundation test-foundation-core test-foundation-kernel
+.PHONY: test-foundation test-foundation-core test-foundation-kernel test-foundation-driver
 ## test-foundation  the reference foundation: its core by events, its kernel side as root in a namespace
-test-foundation: test-foundation-core test-foundation-kernel
+test-foundation: test-foundation-core test-foundation-kernel test-foundation-driver
 test-foundation-core: $(BUILD)/test/foundation-core
 	@hack/run-tests.sh $(VARIANT)/foundation-core $< -j2
 test-foundation-kernel: $(BUILD)/test/foundation-kernel
 	@hack/run-tests.sh $(VARIANT)/foundation-kernel $(FND)/kernel_test.sh $<
+test-foundation-driver: $(BUILD)/bin/holdfast-foundation
+	@hack/run-tests.sh $(VARIANT)/foundation-driver $(FND)/driver_test.sh $<
 .PHONY: mutants-foundation
 ## mutants-foundation  removes each rule of the foundation's core once; fails unless a test notices (3 minutes)
 mutants-foundation: $(BUILD)/test/foundation-core

@@ -216,8 +216,83 @@ int netlink_route_delete(struct netlink *n, const struct netlink_route *r, struc
     return route_request(n, r, false, err);
 }
 
-/* ---- links
- * ------------------------------------------------------------------------------------------------------ */
+/* Takes one route out of a dump; false when it is another table's or protocol's. */
+static bool dumped(struct nlmsghdr *h, uint32_t table, uint8_t protocol, struct netlink_route *ret)
+{
+    struct rtmsg *m = NLMSG_DATA(h);
+    size_t len = h->nlmsg_len - NLMSG_LENGTH(sizeof *m);
+    struct netlink_route r = {
+        .table = m->rtm_table, .protocol = m->rtm_protocol, .prefix.len = m->rtm_dst_len};
+
+    for (struct rtattr *a = RTM_RTA(m); RTA_OK(a, len); a = RTA_NEXT(a, len)) {
+        if (a->rta_type == RTA_DST && RTA_PAYLOAD(a) == sizeof r.prefix.addr.b)
+            memcpy(r.prefix.addr.b, RTA_DATA(a), sizeof r.prefix.addr.b);
+        if (a->rta_type == RTA_TABLE)
+            memcpy(&r.table, RTA_DATA(a), sizeof r.table);
+        if (a->rta_type == RTA_PRIORITY)
+            memcpy(&r.metric, RTA_DATA(a), sizeof r.metric);
+        if (a->rta_type == RTA_OIF && m->rtm_type == RTN_UNICAST)
+            memcpy(&r.ifindex, RTA_DATA(a), sizeof r.ifindex);
+    }
+    *ret = r;
+    return r.table == table && r.protocol == protocol && m->rtm_family == AF_INET6;
+}
+
+/* One dump; fills at most `max` routes. The number found, or -1. */
+static int dump(struct netlink *n, uint32_t table, uint8_t protocol, struct netlink_route *out, int max,
+                struct base_err *err)
+{
+    struct request q = {.h = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
+                              .nlmsg_type = RTM_GETROUTE,
+                              .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP}};
+    union {
+        struct nlmsghdr h;
+        char raw[16384];
+    } in;
+    int found = 0;
+
+    q.u.route.rtm_family = AF_INET6;
+    q.h.nlmsg_seq = ++n->seq;
+    if (send(n->fd, &q, q.h.nlmsg_len, 0) != (ssize_t)q.h.nlmsg_len) {
+        base_err_sys(err, BASE_EIO, errno, "netlink: cannot send");
+        return -1;
+    }
+    for (;;) {
+        ssize_t got = recv(n->fd, &in, sizeof in, 0);
+        struct nlmsghdr *h = &in.h;
+
+        if (got <= 0) {
+            base_err_sys(err, BASE_EIO, errno, "netlink: no answer");
+            return -1;
+        }
+        for (size_t left = (size_t)got; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
+            if (h->nlmsg_seq != q.h.nlmsg_seq)
+                continue;
+            if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR)
+                return found;
+            if (h->nlmsg_type == RTM_NEWROUTE && found < max && dumped(h, table, protocol, &out[found]))
+                found++;
+        }
+    }
+}
+
+#define FLUSH_BATCH 64
+int netlink_route_flush(struct netlink *n, uint32_t table, uint8_t protocol, struct base_err *err)
+{
+    struct netlink_route batch[FLUSH_BATCH];
+    int found;
+
+    while ((found = dump(n, table, protocol, batch, FLUSH_BATCH, err)) > 0)
+        for (int i = 0; i < found; i++) {
+            int r = netlink_route_delete(n, &batch[i], err);
+
+            if (r)
+                return r;
+        }
+    return found < 0 ? BASE_EIO : BASE_OK;
+}
+
+/* ---- links ---- */
 static void report(struct nlmsghdr *h, const char *prefix, netlink_link_fn fn, void *arg)
 {
     struct ifinfomsg *m = NLMSG_DATA(h);

@@ -32,6 +32,9 @@ struct netlink_route {
 int netlink_route_add(struct netlink *n, const struct netlink_route *r, struct base_err *err);
 int netlink_route_delete(struct netlink *n, const struct netlink_route *r, struct base_err *err);
 
+/* Deletes every route of that protocol number in that table (IPv6). */
+int netlink_route_flush(struct netlink *n, uint32_t table, uint8_t protocol, struct base_err *err);
+
 /* Names of the interfaces that begin with `prefix`. */
 typedef void (*netlink_link_fn)(void *arg, const char *name, unsigned ifindex, bool gone);
 int netlink_link_list(struct netlink *n, const char *prefix, netlink_link_fn fn, void *arg,

@@ -36,7 +36,7 @@ static const struct row table[] = {
     ROW("authority-kubeconfig", T_TEXT, authority_kubeconfig),
     ROW("log-format", T_FORMAT, json),
     ROW("log-level", T_LEVEL, level),
-    ROW("watchdog", T_FLAG, watchdog),
+    NUM("watchdog", watchdog, 1, 1u << 30),
     ROW("help", T_FLAG, help),
     ROW("version", T_FLAG, version),
 };
@@ -84,7 +84,7 @@ static int set(struct options *o, const struct row *r, const char *value, struct
 }
 
 /* "--name value" and "--name=value". */
-static int one(struct options *o, int argc, char *const argv[], int *i, struct base_err *err)
+static int one(struct options *o, int argc, const char *const argv[], int *i, struct base_err *err)
 {
     const char *arg = argv[*i], *eq = strchr(arg, '=');
     size_t len = eq ? (size_t)(eq - arg) : strlen(arg);
@@ -104,7 +104,7 @@ static int one(struct options *o, int argc, char *const argv[], int *i, struct b
     return base_err_set(err, BASE_EINVAL, "unknown argument '%s'; --help lists them", arg);
 }
 
-int options_parse(struct options *ret, int argc, char *const argv[], struct base_err *err)
+int options_parse(struct options *ret, int argc, const char *const argv[], struct base_err *err)
 {
     struct options o = {
         .ns = "holdfast-system",
@@ -161,6 +161,6 @@ const char *options_help(void)
            "  --authority-kubeconfig FILE  also plays the lab authority, with this identity\n"
            "  --log-format json|text       on stderr (json)\n"
            "  --log-level LEVEL            error, warn, info or debug (info)\n"
-           "  --watchdog                   internal: withdraws routes that nobody refreshes\n"
+           "  --watchdog PID               internal: withdraws routes that process PID does not refresh\n"
            "  --version, --help\n";
 }

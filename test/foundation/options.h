@@ -25,12 +25,12 @@ struct options {
     const char *authority_kubeconfig; /* NULL: no authority role */
     bool json;
     enum loop_level level;
-    bool watchdog; /* run as the watchdog of the process that started us */
+    uint32_t watchdog; /* run as the watchdog of that process; 0 = be a foundation */
     bool help, version;
 };
 
 /* Strings are borrowed from argv. BASE_OK, or BASE_EINVAL with the flag, its value and what is expected. */
-int options_parse(struct options *ret, int argc, char *const argv[], struct base_err *err);
+int options_parse(struct options *ret, int argc, const char *const argv[], struct base_err *err);
 const char *options_help(void);
 
 #endif

@@ -47,8 +47,7 @@ static void queue(struct rig *r, const struct fnd_in *in, const void *obj, enum 
     }
 }
 
-/* ---- the watches
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the watches ---- */
 static void show(struct rig *r, enum fnd_coll coll, bool left, const void *obj, enum contract_kind kind,
                  size_t size)
 {
@@ -135,9 +134,7 @@ void rig_svc_gone(struct rig *r)
     show(r, FND_SERVICES, true, &r->svc, CONTRACT_SERVICE, sizeof r->svc);
 }
 
-/* ---- the world
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- the world ---- */
 static void make_world(struct rig *r)
 {
     r->has_inst = r->has_att = r->has_svc = true;
@@ -233,9 +230,7 @@ void rig_restart(struct rig *r)
     }
 }
 
-/* ---- effects
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- effects ---- */
 static void kernel(struct rig *r, const struct fnd_fx *fx)
 {
     switch (fx->kind) {
@@ -538,9 +533,7 @@ void rig_run(struct rig *r, base_time by, bool renewing)
     }
 }
 
-/* ---- others
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- others ---- */
 void rig_claim_created(struct rig *r, int64_t epoch)
 {
     struct contract_claim *c = &r->claim;
@@ -629,9 +622,7 @@ void rig_open(struct rig *r)
     cr_assert(rig_is_open(r), "the claim did not open");
 }
 
-/* ---- trace
- * ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- trace ---- */
 int rig_find(const struct rig *r, enum fnd_fx_kind kind, unsigned from)
 {
     for (unsigned i = from; i < r->n_trace; i++)

@@ -19,9 +19,10 @@ BASE_DEFINE_CLEANUP(struct kernel_watch *, kernel_watch_free)
 
 int watchdog_start(const struct options *o, struct base_err *err)
 {
-    char table[16];
+    char table[16], self[16];
     const char *argv[] = {"holdfast-foundation",
                           "--watchdog",
+                          self,
                           "--bpffs",
                           o->bpffs,
                           "--lock",
@@ -35,6 +36,7 @@ int watchdog_start(const struct options *o, struct base_err *err)
     int e;
 
     base_fmt(table, sizeof table, "%u", o->table);
+    base_fmt(self, sizeof self, "%ld", (long)getpid());
     e = posix_spawn(&pid, "/proc/self/exe", NULL, NULL, (char *const *)(const void *)argv, environ);
     return e ? base_err_sys(err, BASE_EIO, e, "watchdog: cannot start it") : BASE_OK;
 }
@@ -60,7 +62,7 @@ int watchdog_run(const struct options *o, struct loop_log *log, struct base_err 
         .bpffs = o->bpffs, .tun = o->tun, .tun_owner = o->tun_owner, .table = o->table};
     base_cleanup(kernel_watch_freep) struct kernel_watch *w = NULL;
     struct sigaction sa = {.sa_handler = end};
-    pid_t parent = getppid();
+    pid_t parent = (pid_t)o->watchdog; /* it may have ended before we could ask who it is */
     char path[512];
     int r;
 
