@@ -415,6 +415,8 @@ Test(masque_h3, mtu_follows_the_path_and_1280_always_passes)
     cr_assert_eq(testenv_send(e, flow, 1280, 1), BASE_OK, "also before discovery has ended");
     WAIT(e, c->n_datagrams == 1);
     WAIT(e, masque_h3_mtu(e->h, flow) > 1400);
+    testenv_settle(e, 100);
+    cr_assert_eq(masque_h3_mtu(e->h, flow), 1444 - 34, "8 bytes of connection ID, 4 of packet number");
     size_t mtu = masque_h3_mtu(e->h, flow);
     cr_assert_eq(testenv_send(e, flow, mtu + 1, 1), BASE_ERANGE);
     cr_assert_eq(testenv_send(e, flow, 0, 1), BASE_ERANGE);
