@@ -25,10 +25,12 @@ fail() {
     FAILURE=$*
     exit 1
 }
-# timing NAME MS: a measured figure. bound PATH MS FITS: one of contract section 12's paths.
+# timing NAME MS: a measured figure. bound PATH MS FITS: one of contract section 12's paths; with HOLDFAST_BOUNDS=report (slow
+# builds: sanitizers) it is measured and shown, but not held against the build.
 timing() { jq -nc --arg n "$1" --argjson v "$2" '{($n): $v}' >>"$D/timings.jsonl"; }
 bound() {
-    jq -nc --arg p "$1" --argjson ms "$2" --argjson fit "$3" '{path: $p, ms: $ms, mustFitMs: $fit, ok: ($ms <= $fit)}' >>"$D/bounds.jsonl"
+    jq -nc --arg p "$1" --argjson ms "$2" --argjson fit "$3" --argjson only_report "$([ "${HOLDFAST_BOUNDS:-}" = report ] && echo true || echo false)" \
+        '{path: $p, ms: $ms, mustFitMs: $fit, fits: ($ms <= $fit), ok: ($ms <= $fit or $only_report)}' >>"$D/bounds.jsonl"
 }
 
 must() { # VARIABLE SECONDS WHAT COMMAND...

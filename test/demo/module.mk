@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-.PHONY: demo test-demo check-docs check-docs-quick
-SUITES += test-demo check-docs-quick
+.PHONY: demo test-demo demo-sanitized check-docs check-docs-quick
+SUITES += test-demo demo-sanitized check-docs-quick
 ## demo           the main job on real parts, as a story with a timeline (root; sets up what it needs)
 demo:
 	@hack/deps.sh
@@ -10,7 +10,12 @@ demo:
 
 # The same as a suite of `make test`, with the variant that is being tested.
 test-demo: binaries peers
-	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/demo test/demo/demo.sh build/demo
+	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin HOLDFAST_BOUNDS=$(if $(SAN),report) hack/run-tests.sh $(VARIANT)/demo test/demo/demo.sh build/demo
+
+## demo-sanitized the story under ASan and UBSan (leaks at exit too) and under TSan: forwarding with revocations, kills, drain
+demo-sanitized:
+	@$(MAKE) -s --no-print-directory -k -j2 test-demo SAN=address,undefined
+	@$(MAKE) -s --no-print-directory -k -j2 test-demo SAN=thread
 
 ## check-docs     runs every shell block of README and CONTRIBUTING, compares flags, layers, links, targets
 check-docs: binaries peers
