@@ -377,7 +377,11 @@ static int start_loop(struct agent *a, struct base_err *err)
 int agent_new(struct agent **ret, const struct agent_config *cfg, struct base_err *err)
 {
     struct journal_config jc = {.dir = cfg->audit_dir,
+                                .node = cfg->node_name,
                                 .max_lines = (size_t)cfg->audit_queue,
+                                .max_file_bytes = (uint64_t)cfg->audit_file_mb << 20,
+                                .max_age = cfg->audit_file_hours * 3600 * BASE_SEC,
+                                .max_files = (unsigned)cfg->audit_files,
                                 .deadline = cfg->audit_deadline_ms * BASE_MS};
     struct agent *a = base_calloc(1, sizeof *a);
     const char *pod_uid = getenv("POD_UID");

@@ -29,7 +29,7 @@ struct agent_config {
     int64_t quiesce_ms;    /* Q */
     int64_t gap_ms;
     char audit_dir[AGENT_PATH_SIZE];
-    int64_t audit_deadline_ms, audit_queue;
+    int64_t audit_deadline_ms, audit_queue, audit_file_mb, audit_file_hours, audit_files;
     int64_t max_connectors, max_services, max_attachments;
     int64_t max_connections, max_per_source, max_handshakes;
     int64_t queue_packets, queue_bytes;

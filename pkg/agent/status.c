@@ -160,6 +160,8 @@ static void metrics_audit(struct agent *a, struct base_buf *b)
     one(b, "audit_durable_total", "counter", "Records that are durable.", js.durable);
     one(b, "audit_lost_total", "counter", "Records that the disk refused.", js.failed);
     one(b, "audit_late_total", "counter", "Records that were not durable in time.", js.late);
+    one(b, "audit_rotations_total", "counter", "Audit files that were closed.", js.rotations);
+    one(b, "audit_torn_total", "counter", "Unfinished lines found when the audit file was opened.", js.torn);
     one(b, "audit_syncs_total", "counter", "fdatasync calls.", js.syncs);
 }
 

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/journal.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/mem.h"
+#include "journal/file.h"
 #include "loop/loop.h"
 
-#define LINE_MAX_BYTES 8192
+#define LINE_MAX_BYTES 4096
 
 struct entry { /* one line that somebody waits for */
     uint64_t ask;
@@ -27,8 +24,7 @@ struct journal {
     void *arg;
     base_time deadline;
     size_t max_lines;
-    int fd;
-    char path[512];
+    struct journal_file file; /* the writer's, once its thread runs */
 
     pthread_t thread;
     bool started;
@@ -49,33 +45,6 @@ struct journal {
     } * waiting;
     size_t n_waiting;
 };
-
-/* Appends everything in `b`; on failure the file is cut back to where it was. 0 or an errno. */
-static int write_all(int fd, const struct base_buf *b)
-{
-    off_t start = lseek(fd, 0, SEEK_END);
-    size_t done = 0;
-    int e = 0;
-
-    if (start < 0)
-        return errno;
-    while (done < b->len) {
-        ssize_t n = write(fd, b->data + done, b->len - done);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            e = n < 0 ? errno : EIO;
-            break;
-        }
-        done += (size_t)n;
-    }
-    if (!e && fdatasync(fd) != 0)
-        e = errno;
-    if (e)
-        (void)!ftruncate(fd, start);
-    return e;
-}
 
 static void move_to_finished(struct journal *j, struct entry *list, bool durable)
 {
@@ -117,7 +86,10 @@ static void *writer(void *arg)
         j->n_queued_lines = 0;
         (void)pthread_mutex_unlock(&j->lock);
 
-        e = write_all(j->fd, &batch);
+        e = journal_file_append(&j->file, (struct base_str){batch.data, batch.len});
+        if (!e)
+            (void)journal_file_rotate(&j->file,
+                                      loop_clock()); /* a failure shows with the next batch, or never */
 
         (void)pthread_mutex_lock(&j->lock);
         j->n_busy_lines = 0;
@@ -125,9 +97,12 @@ static void *writer(void *arg)
         j->stats.healthy = e == 0;
         if (e) {
             j->stats.failed += lines;
-            (void)base_fmt(j->stats.reason, sizeof j->stats.reason, "%s: %s", j->path, base_errno_name(e));
+            (void)base_fmt(j->stats.reason, sizeof j->stats.reason, "%s: %s", j->file.path,
+                           base_errno_name(e));
         } else {
             j->stats.durable += lines;
+            j->stats.seq = j->file.chain.seq;
+            j->stats.rotations = j->file.rotations;
             j->stats.reason[0] = '\0';
         }
         move_to_finished(j, mine, e == 0);
@@ -186,59 +161,11 @@ static void on_timer(void *arg)
         j->stats.late++;
         j->stats.healthy = false;
         (void)base_fmt(j->stats.reason, sizeof j->stats.reason, "%s: a record was not durable within %lld ms",
-                       j->path, (long long)(j->deadline / BASE_MS));
+                       j->file.path, (long long)(j->deadline / BASE_MS));
         (void)pthread_mutex_unlock(&j->lock);
         j->done(j->arg, ask, false);
     }
     arm(j);
-}
-
-/* A line that a crash tore off is closed, so that the next record starts on a line of its own. */
-static int close_torn_line(int fd)
-{
-    char last;
-    off_t end = lseek(fd, 0, SEEK_END);
-
-    if (end <= 0)
-        return end < 0 ? errno : 0;
-    if (pread(fd, &last, 1, end - 1) != 1)
-        return errno ? errno : EIO;
-    if (last == '\n')
-        return 0;
-    return write(fd, "\n", 1) == 1 && fdatasync(fd) == 0 ? 0 : errno;
-}
-
-static int sync_dir(const char *dir)
-{
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), e = 0;
-
-    if (fd < 0)
-        return errno;
-    if (fsync(fd) != 0)
-        e = errno;
-    (void)close(fd);
-    return e;
-}
-
-static int open_file(struct journal *j, const char *dir, struct base_err *err)
-{
-    int e;
-
-    if (!base_fmt(j->path, sizeof j->path, "%s/audit.jsonl", dir))
-        return base_err_set(err, BASE_EINVAL, "audit.directory: '%.80s…' is too long", dir);
-    j->fd = open(j->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (j->fd < 0)
-        return base_err_sys(
-            err, errno == EACCES || errno == EPERM || errno == EROFS ? BASE_EDENIED : BASE_EIO, errno,
-            "audit.directory: cannot open %s for appending; the directory must exist and belong to the "
-            "agent's user (65532, mode 0700)",
-            j->path);
-    e = close_torn_line(j->fd);
-    if (!e)
-        e = sync_dir(dir);
-    if (e)
-        return base_err_sys(err, BASE_EIO, e, "audit.directory: cannot make %s durable", j->path);
-    return BASE_OK;
 }
 
 int journal_new(struct journal **ret, struct loop *l, const struct journal_config *cfg, journal_done done,
@@ -252,7 +179,7 @@ int journal_new(struct journal **ret, struct loop *l, const struct journal_confi
     j->loop = l;
     j->done = done;
     j->arg = arg;
-    j->fd = -1;
+    j->file.fd = -1;
     j->deadline = cfg->deadline ? cfg->deadline : 2 * BASE_SEC;
     j->max_lines = cfg->max_lines ? cfg->max_lines : 4096;
     j->queued_tail = &j->queued;
@@ -262,8 +189,10 @@ int journal_new(struct journal **ret, struct loop *l, const struct journal_confi
     (void)pthread_mutex_init(&j->lock, NULL);
     (void)pthread_cond_init(&j->more, NULL);
     j->waiting = base_calloc(j->max_lines, sizeof *j->waiting);
-    rc =
-        j->waiting ? open_file(j, cfg->dir, err) : base_err_set(err, BASE_ENOMEM, "audit journal: no memory");
+    rc = j->waiting ? journal_file_open(&j->file, cfg, err)
+                    : base_err_set(err, BASE_ENOMEM, "audit journal: no memory");
+    j->stats.torn = j->file.torn;
+    j->stats.seq = j->file.chain.seq;
     if (!rc)
         rc = loop_wake_new(&j->wake, l, on_wake, j, err);
     if (!rc)
@@ -318,8 +247,7 @@ struct journal *journal_free(struct journal *j)
     free_entries(j->finished);
     base_buf_fini(&j->queue);
     base_free(j->waiting);
-    if (j->fd >= 0)
-        (void)close(j->fd);
+    journal_file_close(&j->file);
     (void)pthread_cond_destroy(&j->more);
     (void)pthread_mutex_destroy(&j->lock);
     return base_free(j);
@@ -330,7 +258,8 @@ int journal_append(struct journal *j, struct base_str line, uint64_t ask)
     struct entry *e = NULL;
     int rc = BASE_OK;
 
-    if (!line.len || line.len > LINE_MAX_BYTES || line.ptr[line.len - 1] != '\n')
+    if (line.len < 4 || line.len > LINE_MAX_BYTES || line.ptr[0] != '{' ||
+        memcmp(line.ptr + line.len - 2, "}\n", 2) != 0 || memchr(line.ptr, '\n', line.len - 1))
         return BASE_EINVAL;
     if (ask) {
         if (j->n_waiting == j->max_lines)

@@ -2,6 +2,7 @@
 #include "journal/journal.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "audit/chain.h"
 #include "loop/loop.h"
 
 struct seen {
@@ -34,18 +35,43 @@ static const char *temp_dir(char *dst)
     return dst;
 }
 
-static void read_file(const char *dir, char *dst, size_t size)
+/* The whole trail of a directory must verify; returns the verifier. Rotated files first, by number. */
+static struct audit_verifier verify(const char *dir)
 {
-    char path[128];
-    FILE *f;
-    size_t n;
+    base_cleanup(base_hasher_freep) struct base_hasher *h = base_hasher_new();
+    struct audit_verifier v;
+    struct dirent **names;
+    int n = scandir(dir, &names, NULL, alphasort);
 
-    (void)base_fmt(path, sizeof path, "%s/audit.jsonl", dir);
-    f = fopen(path, "re");
-    cr_assert_not_null(f);
-    n = fread(dst, 1, size - 1, f);
-    dst[n] = '\0';
-    (void)fclose(f);
+    audit_verifier_init(&v);
+    cr_assert_geq(n, 0);
+    for (int i = 0; i < n; i++) { /* "audit-…" sorts before "audit.jsonl" */
+        char path[512];
+        char *line = NULL;
+        size_t room = 0;
+        ssize_t len;
+        FILE *f;
+
+        if (strncmp(names[i]->d_name, "audit", 5) == 0) {
+            (void)base_fmt(path, sizeof path, "%s/%s", dir, names[i]->d_name);
+            f = fopen(path, "re");
+            cr_assert_not_null(f);
+            audit_verifier_file(&v);
+            while ((len = getline(&line, &room, f)) > 0) {
+                bool whole = line[len - 1] == '\n';
+
+                (void)audit_verifier_line(&v, h, (struct base_str){line, (size_t)len - whole}, whole);
+            }
+            free(line);
+            (void)fclose(f);
+        }
+        free(names[i]);
+    }
+    free(names);
+    (void)audit_verifier_end(&v);
+    cr_assert_eq(v.flaw, AUDIT_FLAW_NONE, "%s: %s at %lu:%lu", dir, audit_flaw_name(v.flaw),
+                 (unsigned long)v.flaw_file, (unsigned long)v.flaw_line);
+    return v;
 }
 
 static void wait_for(struct loop *l, const struct seen *s, unsigned n)
@@ -59,11 +85,11 @@ static void wait_for(struct loop *l, const struct seen *s, unsigned n)
 
 Test(journal, lines_are_durable_in_order_and_many_share_a_sync)
 {
-    char dir[64], text[32768], want[64];
-    struct seen seen = {0};
     struct journal_stats stats;
+    struct seen seen = {0};
     struct journal *j;
     struct loop *l;
+    char dir[64];
 
     cr_assert_eq(loop_new(&l, NULL), BASE_OK);
     cr_assert_eq(journal_new(&j, l, &(struct journal_config){.dir = temp_dir(dir)}, on_done, &seen, NULL),
@@ -71,7 +97,7 @@ Test(journal, lines_are_durable_in_order_and_many_share_a_sync)
     for (unsigned i = 1; i <= 1000; i++) {
         char line[32];
 
-        (void)base_fmt(line, sizeof line, "line %u\n", i);
+        (void)base_fmt(line, sizeof line, "{\"n\":%u}\n", i);
         cr_assert_eq(journal_append(j, base_str_of(line), i), BASE_OK);
     }
     wait_for(l, &seen, 1000);
@@ -80,46 +106,136 @@ Test(journal, lines_are_durable_in_order_and_many_share_a_sync)
     journal_stats(j, &stats);
     cr_assert_lt(stats.syncs, 1000, "no group commit: %llu syncs", (unsigned long long)stats.syncs);
     cr_assert(stats.healthy);
-    read_file(dir, text, sizeof text);
-    cr_assert(base_str_starts(base_str_of(text), "line 1\nline 2\n"));
-    (void)base_fmt(want, sizeof want, "line 999\nline 1000\n");
-    cr_assert_not_null(strstr(text, want));
+    cr_assert_eq(stats.seq, 1001); /* and the start line */
+    cr_assert_eq(verify(dir).records, 1000);
     journal_free(j);
     loop_free(l);
 }
 
-Test(journal, a_torn_last_line_is_closed_when_the_file_is_opened_again)
+static unsigned append_some(const char *dir, const struct journal_config *cfg, unsigned n,
+                            struct journal_stats *ret)
 {
-    char dir[64], path[128], text[256];
+    struct journal_config c = *cfg;
     struct seen seen = {0};
     struct journal *j;
     struct loop *l;
-    int fd;
+
+    c.dir = dir;
+    cr_assert_eq(loop_new(&l, NULL), BASE_OK);
+    cr_assert_eq(journal_new(&j, l, &c, on_done, &seen, NULL), BASE_OK);
+    for (unsigned i = 1; i <= n; i++) {
+        cr_assert_eq(journal_append(j, BASE_STR("{\"event\":\"renew\"}\n"), i), BASE_OK);
+        wait_for(l, &seen, i);
+    }
+    journal_stats(j, ret);
+    journal_free(j);
+    loop_free(l);
+    return seen.durable;
+}
+
+Test(journal, the_chain_goes_on_over_restarts_and_rotation_and_the_oldest_files_go)
+{
+    struct journal_config cfg = {.node = "edge1", .max_file_bytes = 1000, .max_files = 3};
+    struct audit_verifier v;
+    struct journal_stats stats;
+    char dir[64];
 
     temp_dir(dir);
+    cr_assert_eq(append_some(dir, &cfg, 5, &stats), 5);
+    cr_assert_eq(append_some(dir, &cfg, 5, &stats), 5);
+    v = verify(dir);
+    cr_assert_eq(v.records, 10);
+    cr_assert_gt(v.files, 1);
+    cr_assert_str_eq(v.node, "edge1");
+    cr_assert_eq(append_some(dir, &cfg, 50, &stats), 50);
+    cr_assert_gt(stats.rotations, 3);
+    v = verify(dir);
+    cr_assert_eq(v.files, 4, "%lu", (unsigned long)v.files); /* three and the current one */
+    cr_assert_lt(v.records, 60);
+    cr_assert_eq(v.chain.seq, stats.seq);
+}
+
+/* A crash between the two steps of a rotation: the current file is gone, or new and empty. */
+Test(journal, a_crash_in_the_middle_of_a_rotation_loses_nothing)
+{
+    struct journal_config cfg = {.node = "edge1"};
+    struct journal_stats stats;
+    char dir[64], from[128], to[128];
+
+    for (int empty = 0; empty < 2; empty++) {
+        temp_dir(dir);
+        cr_assert_eq(append_some(dir, &cfg, 5, &stats), 5);
+        (void)base_fmt(from, sizeof from, "%s/audit.jsonl", dir);
+        (void)base_fmt(to, sizeof to, "%s/audit-%020llu.jsonl", dir, (unsigned long long)stats.seq);
+        cr_assert_eq(rename(from, to), 0);
+        if (empty)
+            (void)close(open(from, O_WRONLY | O_CREAT, 0600));
+        cr_assert_eq(append_some(dir, &cfg, 5, &stats), 5);
+        cr_assert_eq(verify(dir).records, 10);
+    }
+}
+
+/* Crash at every byte of the last record, the start line included. */
+Test(journal, what_a_crash_tore_off_is_cut_away_and_accounted_for)
+{
+    struct journal_config cfg = {.node = "edge1"};
+    struct journal_stats stats;
+    char dir[64], path[128];
+    struct stat st;
+
+    for (off_t cut = 1;; cut++) {
+        struct audit_verifier v;
+        uint64_t kept;
+
+        temp_dir(dir);
+        cr_assert_eq(append_some(dir, &cfg, 1, &stats), 1);
+        (void)base_fmt(path, sizeof path, "%s/audit.jsonl", dir);
+        cr_assert_eq(stat(path, &st), 0);
+        if (cut > st.st_size)
+            break;
+        cr_assert_eq(truncate(path, st.st_size - cut), 0);
+        kept = cut == st.st_size ? 0 : verify(dir).records;
+        cr_assert_eq(append_some(dir, &cfg, 1, &stats), 1);
+        v = verify(dir);
+        cr_assert_eq(v.records, kept + 1, "cut %ld", (long)cut);
+        cr_assert_leq(v.torn, 1);
+        cr_assert_eq(v.torn, stats.torn, "cut %ld", (long)cut);
+    }
+}
+
+Test(journal, a_foreign_file_is_refused_and_left_alone)
+{
+    struct journal_config cfg = {.node = "edge1"};
+    struct base_err err = {0};
+    struct journal *j = NULL;
+    struct loop *l;
+    char dir[64], path[128];
+    struct stat st;
+    int fd;
+
+    cfg.dir = temp_dir(dir);
     (void)base_fmt(path, sizeof path, "%s/audit.jsonl", dir);
     fd = open(path, O_WRONLY | O_CREAT, 0600);
-    cr_assert_eq(write(fd, "whole\n{\"ts\":\"20", 15), 15);
+    cr_assert_eq(write(fd, "hello\n", 6), 6);
     (void)close(fd);
     cr_assert_eq(loop_new(&l, NULL), BASE_OK);
-    cr_assert_eq(journal_new(&j, l, &(struct journal_config){.dir = dir}, on_done, &seen, NULL), BASE_OK);
-    cr_assert_eq(journal_append(j, BASE_STR("next\n"), 1), BASE_OK);
-    wait_for(l, &seen, 1);
-    read_file(dir, text, sizeof text);
-    cr_assert_str_eq(text, "whole\n{\"ts\":\"20\nnext\n");
-    journal_free(j);
+    cr_assert_eq(journal_new(&j, l, &cfg, on_done, NULL, &err), BASE_EINVAL);
+    cr_assert_not_null(strstr(err.msg, path));
+    cr_assert_not_null(strstr(err.msg, "empty directory"));
+    cr_assert_eq(stat(path, &st), 0);
+    cr_assert_eq(st.st_size, 6);
     loop_free(l);
 }
 
 /* The file-size limit stands in for a full disk: write(2) fails in the middle of a line. */
 Test(journal, a_write_that_fails_is_refused_and_leaves_no_part_of_a_line)
 {
-    struct rlimit old, tight = {.rlim_cur = 10, .rlim_max = RLIM_INFINITY};
-    char dir[64], text[256];
-    struct seen seen = {0};
+    struct rlimit old, tight = {.rlim_cur = 500};
     struct journal_stats stats;
+    struct seen seen = {0};
     struct journal *j;
     struct loop *l;
+    char dir[64];
 
     (void)signal(SIGXFSZ, SIG_IGN);
     (void)getrlimit(RLIMIT_FSIZE, &old);
@@ -127,25 +243,29 @@ Test(journal, a_write_that_fails_is_refused_and_leaves_no_part_of_a_line)
     cr_assert_eq(loop_new(&l, NULL), BASE_OK);
     cr_assert_eq(journal_new(&j, l, &(struct journal_config){.dir = temp_dir(dir)}, on_done, &seen, NULL),
                  BASE_OK);
-    cr_assert_eq(journal_append(j, BASE_STR("first\n"), 1), BASE_OK);
+    cr_assert_eq(journal_append(j, BASE_STR("{\"n\":1}\n"), 1), BASE_OK);
     wait_for(l, &seen, 1);
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &tight), 0);
-    cr_assert_eq(journal_append(j, BASE_STR("second line that does not fit\n"), 2), BASE_OK);
-    wait_for(l, &seen, 2);
-    cr_assert_eq(seen.durable, 1);
+    for (uint64_t i = 2; i <= 5; i++) {
+        cr_assert_eq(
+            journal_append(j,
+                           BASE_STR("{\"second\":\"this line does not fit into the file any more, since its "
+                                    "limit was set to five hundred bytes\"}\n"),
+                           i),
+            BASE_OK);
+        wait_for(l, &seen, (unsigned)i);
+    }
+    cr_assert_lt(seen.durable, 5);
     journal_stats(j, &stats);
     cr_assert_not(stats.healthy);
     cr_assert_not_null(strstr(stats.reason, "EFBIG"));
-    read_file(dir, text, sizeof text);
-    cr_assert_str_eq(text, "first\n");
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
-    cr_assert_eq(journal_append(j, BASE_STR("third\n"), 3), BASE_OK);
-    wait_for(l, &seen, 3);
-    cr_assert_eq(seen.durable, 2);
+    cr_assert_eq(verify(dir).records, seen.durable);
+    cr_assert_eq(journal_append(j, BASE_STR("{\"n\":3}\n"), 9), BASE_OK);
+    wait_for(l, &seen, 6);
     journal_stats(j, &stats);
     cr_assert(stats.healthy);
-    read_file(dir, text, sizeof text);
-    cr_assert_str_eq(text, "first\nthird\n");
+    cr_assert_eq(verify(dir).records, seen.durable);
     journal_free(j);
     loop_free(l);
 }
@@ -163,10 +283,11 @@ Test(journal, the_queue_is_bounded_and_a_line_must_be_whole)
     cr_assert_eq(journal_new(&j, l, &(struct journal_config){.dir = temp_dir(dir), .max_lines = 16}, on_done,
                              &seen, NULL),
                  BASE_OK);
-    cr_assert_eq(journal_append(j, BASE_STR("no newline"), 1), BASE_EINVAL);
+    cr_assert_eq(journal_append(j, BASE_STR("{no newline}"), 1), BASE_EINVAL);
     cr_assert_eq(journal_append(j, BASE_STR(""), 1), BASE_EINVAL);
+    cr_assert_eq(journal_append(j, BASE_STR("{\"a\":1}\n{\"b\":1}\n"), 1), BASE_EINVAL);
     for (uint64_t i = 1; i <= 17 && rc == BASE_OK; i++) {
-        rc = journal_append(j, BASE_STR("x\n"), i);
+        rc = journal_append(j, BASE_STR("{\"x\":1}\n"), i);
         ok += rc == BASE_OK;
     }
     cr_assert_eq(rc, BASE_EFULL); /* nobody turned the loop: 16 are waiting */

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "journal/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "loop/loop.h"
+
+#define TAIL_BYTES 65536 /* more than the longest line */
+#define DIGITS 20
+
+/* Writes everything and syncs; on failure the file is cut back to `at`. 0 or an errno. */
+static int write_at_end(int fd, uint64_t at, const char *p, size_t n)
+{
+    size_t done = 0;
+    int e = 0;
+
+    while (done < n && !e) {
+        ssize_t k = write(fd, p + done, n - done);
+
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            e = k < 0 ? errno : EIO;
+        else
+            done += (size_t)k;
+    }
+    if (!e && fdatasync(fd) != 0)
+        e = errno;
+    if (e)
+        (void)!ftruncate(fd, (off_t)at);
+    return e;
+}
+
+static int sync_dir(const char *dir)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), e = 0;
+
+    if (fd < 0)
+        return errno;
+    if (fsync(fd) != 0)
+        e = errno;
+    (void)close(fd);
+    return e;
+}
+
+/* The state of the chain at the end of a file, and how many bytes at its end are no whole line. `ret->seq`
+ * stays 0 when there is no whole line. 0 or an errno; EBADMSG when the last whole line is none of ours. */
+static int read_tail(int fd, uint64_t size, struct audit_chain *ret, uint64_t *ret_torn)
+{
+    char buf[TAIL_BYTES];
+    uint64_t from = size > sizeof buf ? size - sizeof buf : 0;
+    ssize_t n = pread(fd, buf, sizeof buf, (off_t)from);
+    const char *end, *start;
+
+    *ret = (struct audit_chain){.seq = 0};
+    *ret_torn = 0;
+    if (n < 0)
+        return errno;
+    end = n ? memrchr(buf, '\n', (size_t)n) : NULL;
+    if (!end) {
+        *ret_torn = size;
+        return 0;
+    }
+    *ret_torn = (uint64_t)(buf + n - (end + 1));
+    start = end > buf ? memrchr(buf, '\n', (size_t)(end - buf)) : NULL;
+    start = start ? start + 1 : buf;
+    return audit_chain_parse((struct base_str){start, (size_t)(end - start)}, ret) ? EBADMSG : 0;
+}
+
+static bool rotated_number(const char *name, uint64_t *ret)
+{
+    struct base_str s = base_str_of(name);
+    uint64_t v = 0;
+
+    if (s.len != 6 + DIGITS + 6 || !base_str_starts(s, "audit-") || strcmp(name + 6 + DIGITS, ".jsonl") != 0)
+        return false;
+    for (size_t i = 6; i < 6 + DIGITS; i++) {
+        if (name[i] < '0' || name[i] > '9')
+            return false;
+        v = v * 10 + (uint64_t)(name[i] - '0');
+    }
+    *ret = v;
+    return true;
+}
+
+/* Counts the rotated files and finds the oldest and the newest. 0 or an errno. */
+static int scan(const char *dir, unsigned *ret_n, uint64_t *ret_oldest, uint64_t *ret_newest)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+    uint64_t number;
+
+    *ret_n = 0;
+    *ret_oldest = UINT64_MAX;
+    *ret_newest = 0;
+    if (!d)
+        return errno;
+    while ((e = readdir(d)))
+        if (rotated_number(e->d_name, &number)) {
+            (*ret_n)++;
+            *ret_oldest = number < *ret_oldest ? number : *ret_oldest;
+            *ret_newest = number > *ret_newest ? number : *ret_newest;
+        }
+    (void)closedir(d);
+    return 0;
+}
+
+static void rotated_path(const struct journal_file *f, uint64_t number, char *dst, size_t size)
+{
+    (void)base_fmt(dst, size, "%s/audit-%020llu.jsonl", f->dir, (unsigned long long)number);
+}
+
+/* Where the newest rotated file left the chain. */
+static int chain_of_rotated(struct journal_file *f)
+{
+    uint64_t oldest, newest, torn;
+    char path[512];
+    struct stat st;
+    unsigned n;
+    int fd, e = scan(f->dir, &n, &oldest, &newest);
+
+    if (e || n == 0)
+        return e;
+    rotated_path(f, newest, path, sizeof path);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    e = fstat(fd, &st) != 0 ? errno : read_tail(fd, (uint64_t)st.st_size, &f->chain, &torn);
+    (void)close(fd);
+    return e;
+}
+
+static int write_own_line(struct journal_file *f, bool torn, uint64_t bytes)
+{
+    struct audit_chain next = f->chain;
+    int e;
+
+    base_buf_reset(&f->sealed);
+    if (torn ? audit_chain_torn(&next, f->hasher, &f->sealed, loop_wall(), bytes)
+             : audit_chain_start(&next, f->hasher, &f->sealed, loop_wall(), f->node))
+        return ENOMEM;
+    e = write_at_end(f->fd, f->size, f->sealed.data, f->sealed.len);
+    if (!e) {
+        f->size += f->sealed.len;
+        f->chain = next;
+    }
+    return e;
+}
+
+/* An existing file: cut off what is torn, take up the chain. */
+static int recover(struct journal_file *f)
+{
+    struct audit_chain last;
+    uint64_t torn;
+    int e = read_tail(f->fd, f->size, &last, &torn);
+
+    if (e)
+        return e;
+    if (torn) {
+        if (ftruncate(f->fd, (off_t)(f->size - torn)) != 0)
+            return errno;
+        f->size -= torn;
+        f->torn++;
+    }
+    if (last.seq)
+        f->chain = last;
+    else
+        e = chain_of_rotated(f);
+    if (!e && f->size == 0)
+        e = write_own_line(f, false, 0);
+    if (!e && torn)
+        e = write_own_line(f, true, torn);
+    return e;
+}
+
+static int open_current(struct journal_file *f)
+{
+    struct stat st;
+
+    f->fd = open(f->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (f->fd < 0)
+        return errno;
+    if (fstat(f->fd, &st) != 0)
+        return errno;
+    f->size = (uint64_t)st.st_size;
+    f->opened = loop_clock();
+    return 0;
+}
+
+int journal_file_open(struct journal_file *f, const struct journal_config *cfg, struct base_err *err)
+{
+    int e;
+
+    *f = (struct journal_file){.fd = -1,
+                               .max_bytes = cfg->max_file_bytes ? cfg->max_file_bytes : 64u << 20,
+                               .max_age = cfg->max_age,
+                               .max_files = cfg->max_files ? cfg->max_files : 16};
+    base_buf_init(&f->sealed, 64u << 20);
+    if (base_copy(f->dir, sizeof f->dir, cfg->dir) ||
+        !base_fmt(f->path, sizeof f->path, "%s/audit.jsonl", cfg->dir))
+        return base_err_set(err, BASE_EINVAL, "audit.directory: '%.80s…' is too long", cfg->dir);
+    if (base_copy(f->node, sizeof f->node, cfg->node && cfg->node[0] ? cfg->node : "unnamed"))
+        return base_err_set(err, BASE_EINVAL, "audit: node name '%.80s…' is too long", cfg->node);
+    f->hasher = base_hasher_new();
+    if (!f->hasher)
+        return base_err_set(err, BASE_ENOMEM, "audit journal: no memory");
+    e = open_current(f);
+    if (e)
+        return base_err_sys(
+            err, e == EACCES || e == EPERM || e == EROFS ? BASE_EDENIED : BASE_EIO, e,
+            "audit.directory: cannot open %s for appending; the directory must exist and belong to the "
+            "agent's user (65532, mode 0700)",
+            f->path);
+    e = recover(f);
+    if (e == EBADMSG)
+        return base_err_set(
+            err, BASE_EINVAL,
+            "audit.directory: the last line of %s (or of the newest rotated file) is no sealed audit record; "
+            "keep the file elsewhere as evidence and start with an empty directory",
+            f->path);
+    if (!e)
+        e = sync_dir(f->dir);
+    if (e)
+        return base_err_sys(err, BASE_EIO, e, "audit.directory: cannot make %s durable", f->path);
+    return BASE_OK;
+}
+
+void journal_file_close(struct journal_file *f)
+{
+    if (f->fd >= 0)
+        (void)close(f->fd);
+    f->fd = -1;
+    base_buf_fini(&f->sealed);
+    f->hasher = base_hasher_free(f->hasher);
+}
+
+int journal_file_append(struct journal_file *f, struct base_str batch)
+{
+    struct audit_chain next = f->chain;
+    size_t at = 0;
+    int e;
+
+    base_buf_reset(&f->sealed);
+    while (at < batch.len) {
+        const char *end = memchr(batch.ptr + at, '\n', batch.len - at);
+        struct base_str line = {batch.ptr + at, (size_t)(end - (batch.ptr + at)) + 1};
+
+        if (audit_chain_seal(&next, f->hasher, &f->sealed, line))
+            return ENOMEM;
+        at += line.len;
+    }
+    e = write_at_end(f->fd, f->size, f->sealed.data, f->sealed.len);
+    if (e)
+        return e;
+    f->size += f->sealed.len;
+    f->chain = next;
+    return 0;
+}
+
+/* Deletes the oldest rotated files until `max_files` are left. */
+static void retain(struct journal_file *f)
+{
+    uint64_t oldest, newest;
+    char path[512];
+    unsigned n;
+
+    while (scan(f->dir, &n, &oldest, &newest) == 0 && n > f->max_files) {
+        rotated_path(f, oldest, path, sizeof path);
+        if (unlink(path) != 0)
+            return;
+    }
+}
+
+int journal_file_rotate(struct journal_file *f, base_time now)
+{
+    char path[512];
+    int old = f->fd, e;
+
+    if (f->size < f->max_bytes && (!f->max_age || now - f->opened < f->max_age))
+        return 0;
+    rotated_path(f, f->chain.seq, path, sizeof path);
+    if (rename(f->path, path) != 0)
+        return errno;
+    e = open_current(f);
+    if (!e)
+        e = f->size ? EEXIST : write_own_line(f, false, 0);
+    if (e) { /* go on with the old file under its old name */
+        if (f->fd >= 0 && f->fd != old)
+            (void)close(f->fd);
+        f->fd = old;
+        (void)rename(path, f->path);
+        f->size = (uint64_t)lseek(old, 0, SEEK_END);
+        return e;
+    }
+    (void)close(old);
+    f->rotations++;
+    (void)sync_dir(f->dir);
+    retain(f);
+    return 0;
+}
