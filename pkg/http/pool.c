@@ -21,6 +21,8 @@
 /* Unacknowledged data for so long: the kernel gives the connection up. */
 #define USER_TIMEOUT_MS 20000
 
+/* Connections of a pool without a limit of its own; each may take two sockets while it is being made. */
+#define CONNS_MAX 30
 #define LOOK_AGAIN (20 * BASE_MS)
 
 struct http_sock {
@@ -184,7 +186,8 @@ static bool open_multi(struct http_pool *p)
          curl_multi_setopt(p->multi, CURLMOPT_TIMERDATA, p) == CURLM_OK &&
          curl_multi_setopt(p->multi, CURLMOPT_PIPELINING,
                            p->opts.http2 ? CURLPIPE_MULTIPLEX : CURLPIPE_NOTHING) == CURLM_OK &&
-         curl_multi_setopt(p->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)p->opts.max_conns) == CURLM_OK &&
+         curl_multi_setopt(p->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS,
+                           (long)(p->opts.max_conns ? p->opts.max_conns : CONNS_MAX)) == CURLM_OK &&
          curl_multi_setopt(p->multi, CURLMOPT_MAXCONNECTS,
                            (long)(p->opts.max_conns ? p->opts.max_conns : 16)) == CURLM_OK;
     if (!ok) {
@@ -369,7 +372,8 @@ void http_call_timeout(struct http_call *c, bool idle)
     if (idle)
         base_fmt(text, sizeof text, "no byte from the server for %lld ms", (long long)(c->idle / BASE_MS));
     else
-        base_fmt(text, sizeof text, "no complete answer within %lld ms", (long long)((c->timeout + BASE_MS / 2) / BASE_MS));
+        base_fmt(text, sizeof text, "no complete answer within %lld ms",
+                 (long long)((c->timeout + BASE_MS / 2) / BASE_MS));
     close_by_reset(p);
     finish_with(c, BASE_ETIMEDOUT, text);
     p->drop = true;

@@ -28,7 +28,7 @@ struct http_call;
 
 struct http_pool_opts {
     bool http2;         /* HTTP/2 where the server speaks it (requests share a connection), else HTTP/1.1 */
-    unsigned max_conns; /* connections at a time; 0 = as many as needed (at most 64 are kept) */
+    unsigned max_conns; /* connections at a time; 0 = as needed, at most 30; further requests wait */
 };
 #define HTTP_POOL_MAX_CALLS 4096
 /* BASE_OK, BASE_ENOMEM, BASE_EIO. */

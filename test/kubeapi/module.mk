@@ -15,3 +15,7 @@ SUITES += test-kube-apiserver
 ## test-kube-apiserver  the API client on a real API server, also stopped and killed
 test-kube-apiserver: $(BUILD)/test/kube-apiserver
 	@hack/run-tests.sh $(VARIANT)/kube-apiserver test/kubeapi/run.sh $<
+.PHONY: mutants-kube
+## mutants-kube       removes each guard of loop, http and kube once; fails unless a unit test notices
+mutants-kube:
+	@test/kubeapi/mutants.sh
