@@ -274,8 +274,8 @@ bool contract_status_equal(const struct contract_object *a, const struct contrac
 void contract_copy_status(struct contract_object *dst, const struct contract_object *src);
 
 /* What the CRDs' schema and CEL rules say, in C: is `next` a legal object, and a legal successor of `old` (NULL for a
- * creation)? Returns BASE_OK or BASE_EINVAL (the API server's 422) with a text that names the field. `status_write`:
- * the write goes to the status subresource (spec and metadata are then those of `old`). */
+ * creation)? Returns BASE_OK or BASE_EINVAL (the API server's 422) with a text that names the field. For a write of
+ * one half (spec or status) the other half of `next` is that of `old`, as the server takes it. */
 int contract_validate(const struct contract_object *next, const struct contract_object *old, struct base_err *err);
 
 /* Timing parameters, section 9: one set for the whole provider. All in ns. */

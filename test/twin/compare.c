@@ -91,7 +91,7 @@ static struct base_uuid normal_uid(struct side *s, struct base_uuid u, bool lear
     return sample_uuid(0x1000 + (unsigned)s->n_uids - 1);
 }
 
-static void normalize(struct side *s, struct contract_object *o)
+void normalize(struct side *s, struct contract_object *o)
 {
     o->u.meta.uid = normal_uid(s, o->u.meta.uid, true);
     o->u.meta.rv[0] = '\0';
@@ -103,8 +103,7 @@ static void normalize(struct side *s, struct contract_object *o)
         o->u.attachment.spec.instance.uid = normal_uid(s, o->u.attachment.spec.instance.uid, false);
 }
 
-/* What differs, or NULL. Both in normal form. */
-static const char *differs(const struct contract_object *a, const struct contract_object *b)
+const char *differs(const struct contract_object *a, const struct contract_object *b)
 {
     const struct contract_meta *x = &a->u.meta, *y = &b->u.meta;
 
@@ -244,6 +243,7 @@ static void compare(struct rig *r, const struct step *st, struct outcome *mem, s
 void table_run(struct rig *r)
 {
     struct outcome *mem = calloc(1, sizeof *mem), *real = calloc(1, sizeof *real);
+    struct history *history = history_open(r);
 
     if (!mem || !real)
         abort();
@@ -255,6 +255,7 @@ void table_run(struct rig *r)
         answer_clear(&mem->answer);
         answer_clear(&real->answer);
     }
+    history_close(r, history);
     free(mem);
     free(real);
 }

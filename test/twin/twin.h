@@ -82,6 +82,15 @@ struct step {
 extern const struct step steps[];
 extern const size_t n_steps;
 void table_run(struct rig *r);
+/* Uids as their numbers on that side, no version, times as yes or no. */
+void normalize(struct side *s, struct contract_object *o);
+/* What differs, or NULL. Both in normal form. */
+const char *differs(const struct contract_object *a, const struct contract_object *b);
+
+/* ---- history.c ---- */
+struct history;
+struct history *history_open(struct rig *r);
+void history_close(struct rig *r, struct history *h);
 
 /* ---- collections.c ---- */
 void collections_run(struct rig *r);
