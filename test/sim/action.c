@@ -332,6 +332,7 @@ static void twin(struct sim_world *w, const struct sim_act *a, unsigned index)
     sim_kernel_boot(w, w->nodes);
     w->nodes++;
     SIM_SAY(w, "a second machine is called %s", t->name);
+    w->same_identity |= same;
     if (same)
         memcpy(seed, p->seed, sizeof seed);
     sim_found_start(w, w->nodes - 1);

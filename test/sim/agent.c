@@ -59,6 +59,7 @@ static void audit(struct sim_world *w, struct sim_proc *p, const struct session_
         sim_fired(w, SIM_F_AUDIT_SLOW);
         at += (base_time)sim_draw(p, 8 * BASE_SEC);
     }
+    p->audit_wait[p->n_audit_wait++ % BASE_LEN(p->audit_wait)] = (struct sim_wait){a->ask, a->lease_uuid};
     e = sim_post(w, at, SIM_EV_AUDIT, p);
     e->a = a->ask;
     e->b = durable;
@@ -305,6 +306,9 @@ void sim_agent_event(struct sim_world *w, struct sim_proc *p, struct sim_event *
         in.ev = SESSION_EV_AUDIT;
         in.u.audit.ask = ev->a;
         in.u.audit.durable = ev->b != 0;
+        for (unsigned i = 0; i < BASE_LEN(p->audit_wait) && ev->b; i++)
+            if (p->audit_wait[i].ask == ev->a)
+                p->audited[p->n_audited++ % BASE_LEN(p->audited)] = p->audit_wait[i].id;
         break;
     case SIM_EV_TUN:
         in.ev = SESSION_EV_TUN;
@@ -427,7 +431,6 @@ struct sim_proc *sim_agent_start(struct sim_world *w, int node, const uint8_t se
     SIM_SAY(w, "%s agent%u starts, L %d s", n->name, p->serial, n->lease_s);
     sim_coll_start(w, p);
     sim_agent_feed(w, p, &(struct session_in){.ev = SESSION_EV_START});
-    sim_saw_process(w, p);
     return p;
 }
 

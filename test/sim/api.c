@@ -73,7 +73,7 @@ void sim_api_send(struct sim_world *w, struct sim_proc *p, struct sim_req *r, ba
     r->sent = sim_node_now(w, p->node);
     r->order = ++w->orders;
     sim_saw_request(w, p, r);
-    if (falls(w, p, SIM_F_NEVER)) {
+    if (p->type == SIM_AGENT && r->what == SIM_FOR_CORE && falls(w, p, SIM_F_NEVER)) {
         /* neither answer nor time-out; it may be applied all the same */
         r->answered = true;
         if (sim_draw(p, 2))
@@ -139,6 +139,15 @@ static struct store_identity identity(const struct sim_world *w, const struct si
     return id;
 }
 
+/* Is the object gone with this write: deleted, or its last finalizer taken off while it was being deleted? */
+static bool gone(const struct store_req *req, const struct store_resp *resp)
+{
+    if (req->op == STORE_DELETE)
+        return resp->n_objects == 0;
+    return req->op == STORE_UPDATE && resp->n_objects && resp->objects[0].u.meta.deleting &&
+           resp->objects[0].u.meta.n_finalizers == 0;
+}
+
 void sim_api_arrive(struct sim_world *w, struct sim_event *ev)
 {
     struct sim_req *r = ev->req;
@@ -170,7 +179,7 @@ void sim_api_arrive(struct sim_world *w, struct sim_event *ev)
         abort();
     }
     if (applied && writes && resp.code == BASE_OK) {
-        sim_saw_write(w, r, r->op, r->kind, resp.n_objects ? &resp.objects[0] : NULL,
+        sim_saw_write(w, r, r->op, r->kind, resp.n_objects ? &resp.objects[0] : NULL, gone(&req, &resp),
                       r->object ? r->object->u.meta.name : r->name);
     }
     if (p) {
@@ -194,7 +203,8 @@ int sim_api_admin(struct sim_world *w, enum store_op op, const struct contract_o
         abort();
     if (resp.code != BASE_OK)
         return resp.code;
-    sim_saw_write(w, NULL, op, o->kind, resp.n_objects ? &resp.objects[0] : NULL, req.name);
+    sim_saw_write(w, NULL, op, o->kind, resp.n_objects ? &resp.objects[0] : NULL, gone(&req, &resp),
+                  req.name);
     sim_api_changed(w, o->kind);
     return BASE_OK;
 }

@@ -237,7 +237,9 @@ void sim_found_event(struct sim_world *w, struct sim_proc *p, struct sim_event *
         struct results res = {.n = 0};
 
         p->half = NULL;
+        p->late = true;
         (void)execute_all(w, p, &h->out, h->next, h->op, h->ok, &res);
+        p->late = false;
         settle(w, p, &res);
         if (h->out.more) {
             in.ev = FND_EV_MORE;

@@ -134,7 +134,8 @@ struct sim_plan {
     bool one_service;
     base_time faults_end; /* then everything heals */
     base_time end;
-    bool outside; /* holds something that the contract does not cover */
+    base_time settle; /* the heal phase lasts at least that long */
+    bool outside;     /* holds something that the contract does not cover */
     unsigned n_acts;
     struct sim_act act[SIM_ACTIONS];
     /* scenarios */

@@ -141,13 +141,20 @@ struct sim_proc {
     /* effects that a stop in the middle of a step left undone */
     struct sim_half *half;
     bool half_wanted;
+    bool late; /* carries out what was decided before a stop */
     base_time half_until;
     uint64_t prng, draws;
     base_time audit_fails, audit_slow, tun_fails, barrier_late;
     /* for the observer */
     base_time started;
     base_time proof_t0[CONTRACT_KIND_N]; /* largest t0 that was ever handed to it */
-    base_time gap_at;
+    base_time gap_at, landed_renewal;
+    struct base_uuid audited[32]; /* whose record is durable */
+    struct sim_wait {
+        uint64_t ask;
+        struct base_uuid id;
+    } audit_wait[32];
+    unsigned n_audited, n_audit_wait;
     struct contract_timing timing;
     bool ready;
     char reason[SESSION_REASON_SIZE];
@@ -208,9 +215,10 @@ struct sim_req { /* one request at the API server */
     struct contract_object *object;
     struct base_uuid uid;
     char rv[CONTRACT_RV_SIZE];
-    base_time sent; /* node clock */
-    uint64_t order; /* of sending, to tell reordering */
-    bool answered;  /* the driver has told the core */
+    base_time sent;           /* node clock */
+    uint64_t order;           /* of sending, to tell reordering */
+    struct base_uuid process; /* in whose name it was sent */
+    bool answered;            /* the driver has told the core */
     bool lost_answer;
     /* answer */
     int code;
@@ -250,22 +258,28 @@ struct sim_client {
     uint64_t flow;
     uint64_t try_seq;
     unsigned refusals;
-    base_time forwarding_since, last_pass;
+    base_time revoked; /* its binding was suspended or deleted then; 0 = it stands */
     uint64_t prng;
 };
 
 /* One claim epoch, as it really was. */
 struct sim_epoch {
     char name[32]; /* of the claim */
-    struct base_uuid uid, lease, process;
+    struct base_uuid uid, lease, process, boot;
     struct base_prefix prefix;
     int client, node;
     int64_t epoch;
     base_time commit;
     base_time lost; /* when the row stopped naming it: taken over, released, deleted; 0 = it still does */
     int32_t lease_s, max_lease_s;
+    bool released;
     bool closed; /* closedEpoch covers it */
     bool ended;  /* its row is gone for good */
+};
+
+struct sim_identity { /* a process identity and the one instance epoch that it may hold */
+    struct base_uuid process, uid;
+    int64_t epoch;
 };
 
 struct sim_result {
@@ -301,12 +315,16 @@ struct sim_world {
     base_time lag_by[SIM_FRONTS][CONTRACT_KIND_N];
     base_time front_down[SIM_FRONTS];
     base_time authority_out;
+    base_time all_since; /* since when every connector forwards; 0 = not all do */
+    unsigned quiet_epochs;
     struct store_twin *backup;
     uint64_t applied_order; /* largest order that was applied */
-    struct base_uuid used_process[64];
-    unsigned n_used_process;
-    bool look;  /* something may have opened */
-    bool trace; /* write the story */
+    struct sim_identity identity[128];
+    unsigned n_identities;
+    bool same_identity; /* two machines run with one: outside of S9 */
+    base_time revoked;  /* the service */
+    bool look;          /* something may have opened */
+    bool trace;         /* write the story */
     struct base_buf story;
     struct sim_result res;
     bool stop;
@@ -434,14 +452,14 @@ void sim_authority(struct sim_world *w);
 /* observe.c */
 void sim_observe(struct sim_world *w);
 void sim_saw_write(struct sim_world *w, const struct sim_req *r, enum store_op op, enum contract_kind kind,
-                   const struct contract_object *now, const char *name);
-void sim_saw_request(struct sim_world *w, const struct sim_proc *p, const struct sim_req *r);
+                   const struct contract_object *now, bool gone, const char *name);
+void sim_saw_request(struct sim_world *w, const struct sim_proc *p, struct sim_req *r);
 void sim_saw_gate(struct sim_world *w, struct sim_proc *p, const struct fnd_gate *g, base_time before);
 void sim_saw_fence(struct sim_world *w, struct sim_proc *p, const struct sim_flow *f, base_time before);
 void sim_saw_admit(struct sim_world *w, struct sim_proc *p, struct sim_flow *f);
 void sim_saw_publish(struct sim_world *w, struct sim_proc *p, const struct fnd_gate *g);
-void sim_saw_process(struct sim_world *w, struct sim_proc *p);
 void sim_live_check(struct sim_world *w);
+base_time sim_bound(const struct sim_world *w);
 void sim_expected(struct sim_world *w, const struct sim_expect *x);
 void sim_make_binding(struct sim_world *w, int i);
 struct sim_epoch *sim_epoch_find(struct sim_world *w, const struct base_uuid *uid, int64_t epoch);
