@@ -107,7 +107,8 @@ static bool line(struct kubestore_watch *w, struct watch_stream *st, struct base
         if (order >= 1) { /* else the other stream has brought it */
             memcpy(w->event, rv, sizeof w->event);
             w->event_at = loop_clock();
-            kubestore_watch_row(w, types[i].type, object->raw, name, rv);
+            if (!kubestore_watch_row(w, types[i].type, object->raw, name, rv))
+                return false;
         }
         if (!w->dead)
             advance(w, st, rv);
@@ -173,11 +174,11 @@ static void on_stream(void *arg, enum kube_stream_what what, struct base_str tex
         break;
     case KUBE_STREAM_LINE:
         if (text.len && !line(w, st, text) && !w->dead) {
-            loop_log(w->s->log, LOOP_ERROR, "watch_line_refused", "a line of a watch makes no sense",
+            loop_log(w->s->log, LOOP_ERROR, "watch_line_refused", "a line of a watch could not be read",
                      LOG_STR("collection", contract_kind_plural(w->kind)), LOG_INT("bytes", text.len),
                      LOG_END);
             kubestore_watch_want_list(w, kubestore_watch_backoff(w, w->list_failures++), false,
-                                      "a line that makes no sense");
+                                      "a line that could not be read");
         }
         break;
     case KUBE_STREAM_END:

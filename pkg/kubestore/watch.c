@@ -50,13 +50,16 @@ void kubestore_watch_tell(struct kubestore_watch *w, struct kubestore_note *n)
         w->fn(w->arg, n);
 }
 
-void kubestore_watch_row(struct kubestore_watch *w, enum store_event_type type, struct base_str object,
+bool kubestore_watch_row(struct kubestore_watch *w, enum store_event_type type, struct base_str object,
                          const char *name, const char *rv)
 {
     struct kubestore_note n = {.what = KUBESTORE_EVENT, .ev = &w->ev, .version = rv};
     struct base_err err = {0};
+    int rc = contract_decode(&w->ev.object, w->kind, object, &err);
 
-    if (contract_decode(&w->ev.object, w->kind, object, &err) == BASE_OK) {
+    if (rc == BASE_ENOMEM)
+        return false;
+    if (rc == BASE_OK) {
         w->ev.type = type;
         n.name = w->ev.object.u.meta.name;
     } else {
@@ -66,6 +69,7 @@ void kubestore_watch_row(struct kubestore_watch *w, enum store_event_type type, 
         n.err = &err;
     }
     kubestore_watch_tell(w, &n);
+    return true;
 }
 
 base_time kubestore_watch_moment(struct kubestore_watch *w)
@@ -142,7 +146,12 @@ static bool on_row(void *arg, struct base_str text)
         meta = contract_json_get(root, "metadata");
     (void)base_copy_str(name, sizeof name, contract_json_str(meta, "name"));
     (void)base_copy_str(rv, sizeof rv, contract_json_str(meta, "resourceVersion"));
-    kubestore_watch_row(w, STORE_ADDED, text, name, rv);
+    if (!arena || !kubestore_watch_row(w, STORE_ADDED, text, name, rv)) {
+        w->pager = kubestore_pager_free(w->pager); /* no memory: the list starts over later */
+        w->list_at = base_time_add(loop_clock(), kubestore_watch_backoff(w, w->list_failures++));
+        kubestore_watch_leave(w);
+        return false;
+    }
     leave_quietly(w);
     return true;
 }

@@ -80,8 +80,8 @@ void kubestore_watch_enter(struct kubestore_watch *w);
 void kubestore_watch_leave(struct kubestore_watch *w); /* does what is due, sets the timer */
 /* Tells the owner; afterwards `dead` must be looked at. */
 void kubestore_watch_tell(struct kubestore_watch *w, struct kubestore_note *n);
-/* One row: told as an event, or as a bad object. */
-void kubestore_watch_row(struct kubestore_watch *w, enum store_event_type type, struct base_str object,
+/* One row: told as an event, or as a bad object. False: there was no memory to read it, nothing was told. */
+bool kubestore_watch_row(struct kubestore_watch *w, enum store_event_type type, struct base_str object,
                          const char *name, const char *rv);
 /* a < b, a == b, a > b as -1, 0, 1; 2 when they cannot be compared. "" is below everything. */
 int kubestore_watch_cmp(const char *a, const char *b);

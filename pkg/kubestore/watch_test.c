@@ -308,6 +308,34 @@ Test(kubestore_watch, an_object_that_cannot_be_read_is_passed_by)
     finish(r);
 }
 
+Test(kubestore_watch, no_memory_is_no_bad_object)
+{
+    struct rec *r = running();
+    unsigned seen = 0;
+
+    for (unsigned long n = 1; n < 12 && !seen; n++) {
+        base_mem_fail_after(n);
+        event(fake_call(MAIN), "MODIFIED", "c1", "130", true);
+        base_mem_fail_after(0);
+        seen = r->count;
+        if (seen)
+            break;
+        fake_advance(20000);
+        base_mem_fail_after(n + 3); /* the page is read, a row is not */
+        answer_list("120", object("c1", "90", false), object("c2", "95", false));
+        base_mem_fail_after(0);
+        for (unsigned i = 0; i < r->count; i++)
+            cr_expect(r->n[i].what != KUBESTORE_BAD_OBJECT, "allocation %lu: note %u", n, i);
+        fake_advance(20000);
+        if (fake_calls(LIST))
+            answer_list("120", object("c1", "90", false), object("c2", "95", false));
+        cr_assert(fake_calls(MAIN) == 1, "allocation %lu: it does not go on", n);
+        r->count = 0;
+    }
+    cr_expect(seen && r->n[0].what == KUBESTORE_EVENT, "the change is told in the end");
+    finish(r);
+}
+
 Test(kubestore_watch, a_list_that_fails_is_tried_again)
 {
     struct rec *r = start();
