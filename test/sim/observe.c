@@ -238,8 +238,6 @@ static void instance_written(struct sim_world *w, const struct sim_req *r, enum 
         p->landed_renewal = base_time_max(p->landed_renewal, i->spec.renew.boot_time_us * BASE_US);
     if (!r || r->type != SIM_AGENT || op == STORE_DELETE)
         return;
-    SIM_SAY(w, "store: %s epoch %lld renewed at %.3f%s", i->meta.name, (long long)i->spec.epoch,
-            (double)i->spec.renew.boot_time_us / 1e6, i->spec.release_time ? ", released" : "");
     for (unsigned k = 0; k < w->n_identities; k++) {
         const struct sim_identity *d = &w->identity[k];
 

@@ -90,6 +90,7 @@ enum sim_fault {
     SIM_FAULT_N,
 };
 const char *sim_fault_name(enum sim_fault f);
+bool sim_fault_off(enum sim_fault f);
 enum sim_fault sim_fault_of(struct base_str name); /* 0 = none */
 
 struct sim_act {

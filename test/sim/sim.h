@@ -449,6 +449,9 @@ void sim_make_service(struct sim_world *w);
 void sim_heal(struct sim_world *w);
 void sim_authority(struct sim_world *w);
 
+/* shrink.c: makes *plan as small as it gets; returns how many runs that took */
+unsigned sim_shrink(struct sim_world *w, struct sim_plan *plan, const char *violation);
+
 /* observe.c */
 void sim_observe(struct sim_world *w);
 void sim_saw_write(struct sim_world *w, const struct sim_req *r, enum store_op op, enum contract_kind kind,
