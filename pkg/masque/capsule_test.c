@@ -144,6 +144,41 @@ Test(masque_capsule, unknown_bytes_are_bounded_over_the_whole_stream)
     cr_assert_eq(s.end, BASE_EPROTO);
 }
 
+/* Whatever comes in, in whatever pieces: no crash, no loop, and the same capsules as in one piece. */
+Test(masque_capsule, random_bytes_in_random_pieces)
+{
+    struct base_prng rng = {1};
+    for (int round = 0; round < 20000; round++) {
+        uint8_t in[200];
+        size_t n = (size_t)base_prng_below(&rng, sizeof in);
+        for (size_t i = 0; i < n; i++)
+            in[i] = (uint8_t)(base_prng_below(&rng, 3) ? base_prng_below(&rng, 8) : base_prng_next(&rng));
+        struct masque_capsule_parser a = {0}, b = {0};
+        struct masque_capsule ca, cb;
+        const uint8_t *pa = in, *pb = in;
+        size_t la = n, left = n;
+        struct base_err err;
+        for (int ra; (ra = masque_capsule_feed(&a, &pa, &la, &ca, &err)) != 0;) {
+            int rb = 0;
+            while (rb == 0 && left > 0) {
+                size_t piece = 1 + (size_t)base_prng_below(&rng, left), rest = piece;
+                rb = masque_capsule_feed(&b, &pb, &rest, &cb, &err);
+                left -= piece - rest;
+            }
+            cr_assert_eq(ra, rb, "round %d", round);
+            if (ra < 0)
+                break;
+            cr_assert_eq(ca.type, cb.type);
+            cr_assert_eq(ca.len, cb.len);
+            cr_assert_eq(memcmp(ca.value, cb.value, ca.len), 0);
+            struct masque_address addr[MASQUE_CAPSULE_ADDRESSES_MAX];
+            size_t k;
+            (void)masque_address_decode(ca.value, ca.len, true, addr, MASQUE_CAPSULE_ADDRESSES_MAX, &k, &err);
+            (void)masque_route_decode(ca.value, ca.len, NULL, 0, &k, &err);
+        }
+    }
+}
+
 /* ---- addresses ---- */
 
 #define ANY16 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0

@@ -496,6 +496,27 @@ Test(masque_h3, a_client_that_takes_small_frames_only_is_told_so)
     cr_assert_eq(e->n_ended, 0, "never reported, so never ended");
 }
 
+/* Bug 33 and the like: the client's address changes; the tunnel, its number and its packets of 1280 bytes
+ * stay. */
+Test(masque_h3, a_client_that_moves_keeps_its_tunnel)
+{
+    uint64_t flow;
+    struct testclient *c = testenv_tunnel(e, &flow);
+    WAIT(e, masque_h3_mtu(e->h, flow) > 1400);
+    testclient_rebind(c);
+    client_sends(c, 100, 5);
+    WAIT(e, e->n_packets == 1);
+    testenv_settle(e, 100);
+    for (uint8_t i = 0; i < 3; i++) {
+        cr_assert_eq(testenv_send(e, flow, 1280, i), BASE_OK);
+        WAIT(e, c->n_datagrams == i + 1u);
+    }
+    testenv_skew += 6 * BASE_SEC;
+    testenv_settle(e, 50);
+    cr_assert_eq(e->n_ended, 0, "%s", e->n_ended ? e->ended[0].detail : "");
+    cr_assert_eq(e->n_rq, 1);
+}
+
 /* ---- time ---- */
 
 Test(masque_h3, no_answer_in_time_is_503)

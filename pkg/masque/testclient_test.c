@@ -533,3 +533,12 @@ void testclient_raw_write(struct testclient *c, int64_t sid, const void *p, size
             at += (size_t)taken;
     }
 }
+
+void testclient_rebind(struct testclient *c)
+{
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    MUST(fd >= 0 && bind(fd, (struct sockaddr *)&any, sizeof any) == 0);
+    (void)close(c->fd); /* its end of the path is, for the client itself, what it was */
+    c->fd = fd;
+}

@@ -94,6 +94,8 @@ void testclient_write(struct testclient *c, size_t stream, const void *p, size_t
 void testclient_reset(struct testclient *c, size_t stream, uint64_t code);
 void testclient_datagram(struct testclient *c, const void *p, size_t n);
 void testclient_close(struct testclient *c, uint64_t h3_error);
+/* Goes on from another source port, as behind a NAT that forgot it. */
+void testclient_rebind(struct testclient *c);
 /* Bytes on a stream past HTTP/3, at once; for clients with no_http. */
 int64_t testclient_raw_open(struct testclient *c, bool bidi);
 void testclient_raw_write(struct testclient *c, int64_t sid, const void *p, size_t n);
