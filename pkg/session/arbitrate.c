@@ -277,6 +277,8 @@ enum conn_state session_on_list(struct session_core *c, struct session_conn *n, 
 enum conn_state session_on_reserved(struct session_core *c, struct session_conn *n, const struct conn_in *in)
 {
     const struct session_answer *an = in->answer;
+    if (an->code == BASE_OK && an->n_objects > 0)
+        (void)session_binding_row(c, &an->objects[0].u.binding);
     if (an->code == BASE_OK && !n->clearing) {
         if (n->fresh_prefix) {
             n->fresh_prefix = false;

@@ -251,8 +251,7 @@ void session_claim_row(struct session_core *c, const struct contract_claim *row,
         (void)session_claim_apply(c, n, row);
         return;
     }
-    if (deleted || !lease_row_mine(row, &c->inst.me) || row->spec.release_time != 0 ||
-        row->meta.deleting != 0)
+    if (deleted || !lease_row_mine(row, &c->inst.me))
         return;
     const struct lease_attempt *a = n ? session_attempt_of(n, &row->spec.lease_uuid) : NULL;
     if (a && (n->state == CONN_CLAIMING || n->state == CONN_RETRYING || n->state == CONN_CHECKING)) {
@@ -270,6 +269,8 @@ void session_claim_row(struct session_core *c, const struct contract_claim *row,
         n->cached_uid = row->meta.uid;
         return; /* else: the read that is on its way, or comes next, finds it */
     }
+    if (row->spec.release_time != 0 || row->meta.deleting != 0)
+        return;
     /* Held by this process, and no session of it: a write that landed late. It is given back at once. */
     session_release(c, &row->spec.prefix, &row->meta.uid, &row->spec.lease_uuid, row->spec.epoch,
                     "LateLanding", &row->spec.correlation);

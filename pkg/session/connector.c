@@ -409,16 +409,14 @@ static enum conn_state gone_closing(struct session_core *c, struct session_conn 
 static enum conn_state settle_closing(struct session_core *c, struct session_conn *n,
                                       const struct conn_in *in)
 {
+    (void)in;
     const struct session_claim *k = &n->claim;
-    if (n->req.flow == 0 || k->identity != c->inst.serial || !session_admitting(c) || !n->bound || !k->mine) {
-        /* it is released already; whoever comes next finds it closed or takes it over again */
-        forget_claim(n);
-        return settle_early(c, n, in);
-    }
-    if (k->closed_epoch < k->epoch)
+    bool over = !k->mine || k->closed_epoch >= k->epoch;
+    if (n->req.flow != 0 && k->identity == c->inst.serial && session_admitting(c) && n->bound && !over)
         return CONN_CLOSING;
+    /* it is released already: whoever comes next finds it closed, or takes it over again */
     forget_claim(n);
-    return session_begin(c, n);
+    return n->req.flow != 0 ? session_begin(c, n) : CONN_IDLE;
 }
 
 static enum conn_state settle_waiting(struct session_core *c, struct session_conn *n,

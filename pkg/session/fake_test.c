@@ -616,6 +616,13 @@ static void found_claim(struct world *w, struct w_node *n, struct contract_objec
         world_touch(w, o);
         return;
     }
+    bool waited = w->now >= g->first_seen + contract_wait(&n->cfg.timing, s->max_lease_seconds);
+    if (st->closed_epoch < s->epoch - 1 && waited) { /* (c) */
+        st->closed_epoch = s->epoch - 1;
+        st->closed_reason = CONTRACT_CLOSED_WAITED;
+        world_touch(w, o);
+        return;
+    }
     struct contract_object *so = service_ref(w, &s->service);
     struct contract_object *ao = service_ref(w, &s->attachment);
     if (!mine || over || s->release_time != 0 || !so || so->u.service.revoked || !ao || k->meta.deleting != 0)
@@ -623,13 +630,6 @@ static void found_claim(struct world *w, struct w_node *n, struct contract_objec
     if (st->accepted_epoch != s->epoch) {
         st->accepted_epoch = s->epoch;
         st->accepted_lease_uuid = s->lease_uuid;
-        world_touch(w, o);
-        return;
-    }
-    bool waited = w->now >= g->first_seen + contract_wait(&n->cfg.timing, s->max_lease_seconds);
-    if (st->closed_epoch < s->epoch - 1 && waited) { /* (c) */
-        st->closed_epoch = s->epoch - 1;
-        st->closed_reason = CONTRACT_CLOSED_WAITED;
         world_touch(w, o);
         return;
     }
