@@ -146,3 +146,17 @@ node_start_connector() {
     proc_start "$node" connector "$CONNECTOR" -edges "edge1=[$(underlay_addr edge1)]:4433,edge2=[$(underlay_addr edge2)]:4433" \
         -ca "$p/edge-ca.crt" -cert "$p/$site.crt" -key "$p/$site.key" "$@"
 }
+
+# node_wait_connector CLIENT SECONDS: the connector's last word is that it is connected.
+node_wait_connector() {
+    local log=$LAB_DIR/log/$1.connector.log last='' i
+    for ((i = 0; i < $2 * 20; i++)); do
+        last=$(grep -E '"event":"(connected|closed|refused|failed|stopped)"' "$log" 2>/dev/null | tail -n 1) || true
+        if [[ $last == *'"event":"connected"'* ]]; then
+            printf '%s\n' "$last"
+            return
+        fi
+        sleep 0.05
+    done
+    die "the connector on $1 has no session after $2 s; its last word: ${last:-none}"
+}
