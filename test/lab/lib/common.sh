@@ -73,6 +73,9 @@ state_load() {
 
 state_reap() {
     local f dir owner pid start
+    mkdir -p "$LAB_RUN"
+    exec 8>"$LAB_RUN/reap.lock"
+    flock 8 # two reapers at once would take down the same lab
     for f in "$LAB_RUN"/??????; do
         [ -f "$f" ] || continue
         { read -r dir; read -r owner || true; } <"$f"
@@ -81,11 +84,12 @@ state_reap() {
         [ "$(starttime "$pid" || true)" != "$start" ] || continue
         say "reaping $dir, its owner $pid is gone"
         if [ -s "$dir/lab.env" ] && grep -q "^LAB_ID=${f##*/}$" "$dir/lab.env"; then
-            ( state_load "$dir" && lab_down )
+            ( exec 8>&-; state_load "$dir" && lab_down )
         else # the folder is gone or is another lab's: the namespaces carry the id
-            ( LAB_DIR=$(mktemp -d) LAB_ID=${f##*/} && lab_down && rm -rf "$LAB_DIR" )
+            ( exec 8>&-; LAB_DIR=$(mktemp -d) LAB_ID=${f##*/} && lab_down && rm -rf "$LAB_DIR" )
         fi
     done
+    exec 8>&-
 }
 
 lab_kubectl() { # USER ARG...
