@@ -214,13 +214,24 @@ static enum inst_state on_start(struct session_core *c, const struct session_in 
     return start_over(c);
 }
 
+/* A write in this identity's name may have landed and been overtaken: an identity holds one epoch at most. */
+static enum inst_state decide_anew(struct session_core *c, const struct contract_instance *row)
+{
+    unsigned tries = c->inst.tries;
+    if (c->inst.n_sent > 0 && !base_mutant("instance.fresh-identity")) {
+        new_identity(c);
+        c->inst.tries = tries;
+    }
+    return decide(c, row);
+}
+
 static enum inst_state on_read(struct session_core *c, const struct session_in *in)
 {
     struct session_instance *i = &c->inst;
     const struct session_answer *an = &in->u.answer;
     const struct contract_instance *row = an->n_objects > 0 ? &an->objects[0].u.instance : NULL;
     if (an->code == BASE_ENOTFOUND || (an->code == BASE_OK && !row))
-        return decide(c, NULL);
+        return decide_anew(c, NULL);
     if (an->code != BASE_OK)
         return retry(c, WHY_API_UNAVAILABLE, session_backoff(c, i->tries++));
     if (base_uuid_eq(&row->spec.process_id, &i->me.process_id)) {
@@ -232,7 +243,7 @@ static enum inst_state on_read(struct session_core *c, const struct session_in *
         i->lost = true; /* a twin: a renewal that I never sent */
         new_identity(c);
     }
-    return decide(c, row);
+    return decide_anew(c, row);
 }
 
 static enum inst_state on_audited(struct session_core *c, const struct session_in *in)

@@ -7,9 +7,12 @@
 
 typedef void (*act_fn)(struct sim_world *w, const struct sim_act *a, unsigned index);
 
-static struct sim_proc *agent_of(struct sim_world *w, int node)
+/* The newest agent of a node; NULL: it has none now. */
+struct sim_proc *sim_agent_of(struct sim_world *w, int node)
 {
-    return &w->proc[w->node[node].agent];
+    struct sim_proc *p = &w->proc[w->node[node].agent];
+
+    return p->alive && p->type == SIM_AGENT && p->node == node ? p : NULL;
 }
 
 static struct sim_proc *found_of(struct sim_world *w, int node)
@@ -111,23 +114,24 @@ static void front_down(struct sim_world *w, const struct sim_act *a, unsigned in
 static void crash(struct sim_world *w, const struct sim_act *a, unsigned index)
 {
     (void)index;
-    sim_agent_die(w, agent_of(w, a->node));
+    if (sim_agent_of(w, a->node))
+        sim_agent_die(w, sim_agent_of(w, a->node));
 }
 
 static void start(struct sim_world *w, const struct sim_act *a, unsigned index)
 {
     (void)index;
-    if (!agent_of(w, a->node)->alive || agent_of(w, a->node)->node != a->node)
+    if (!sim_agent_of(w, a->node))
         sim_agent_start(w, a->node, NULL);
 }
 
 static void drain(struct sim_world *w, const struct sim_act *a, unsigned index)
 {
-    struct sim_proc *p = agent_of(w, a->node);
+    struct sim_proc *p = sim_agent_of(w, a->node);
     struct session_in in = {.ev = SESSION_EV_DRAIN};
 
     (void)index;
-    if (!on_node(p, a->node) || p->type != SIM_AGENT || w->now < p->stopped)
+    if (!p || w->now < p->stopped)
         return;
     p->draining = true;
     sim_agent_feed(w, p, &in);
@@ -142,10 +146,10 @@ static void drained(struct sim_world *w, const struct sim_act *a, unsigned index
 /* The process that an action stopped is the one that it lets go on. */
 static void stop(struct sim_world *w, const struct sim_act *a, unsigned index)
 {
-    struct sim_proc *p = a->what == SIM_F_FND_STOP ? found_of(w, a->node) : agent_of(w, a->node);
+    struct sim_proc *p = a->what == SIM_F_FND_STOP ? found_of(w, a->node) : sim_agent_of(w, a->node);
 
     (void)index;
-    if (!on_node(p, a->node))
+    if (!p || !p->alive)
         return;
     if (a->what != SIM_F_STOP_DATA)
         sim_proc_stop(w, p, w->now + a->span);
@@ -166,10 +170,10 @@ static void go_on(struct sim_world *w, const struct sim_act *a, unsigned index)
 
 static void midstep(struct sim_world *w, const struct sim_act *a, unsigned index)
 {
-    struct sim_proc *p = a->what == SIM_F_FND_MIDSTEP ? found_of(w, a->node) : agent_of(w, a->node);
+    struct sim_proc *p = a->what == SIM_F_FND_MIDSTEP ? found_of(w, a->node) : sim_agent_of(w, a->node);
 
     (void)index;
-    if (!on_node(p, a->node))
+    if (!p || !p->alive)
         return;
     p->half_wanted = true;
     p->half_until = w->now + a->span;
@@ -177,19 +181,20 @@ static void midstep(struct sim_world *w, const struct sim_act *a, unsigned index
 
 static void midstep_over(struct sim_world *w, const struct sim_act *a, unsigned index)
 {
-    struct sim_proc *p = a->what == SIM_F_FND_MIDSTEP ? found_of(w, a->node) : agent_of(w, a->node);
+    struct sim_proc *p = a->what == SIM_F_FND_MIDSTEP ? found_of(w, a->node) : sim_agent_of(w, a->node);
 
-    p->half_wanted = false;
+    if (p)
+        p->half_wanted = false;
     go_on(w, a, index);
 }
 
 /* Stopped whole, a new one started beside it, continued. */
 static void beside(struct sim_world *w, const struct sim_act *a, unsigned index)
 {
-    struct sim_proc *p = agent_of(w, a->node);
+    struct sim_proc *p = sim_agent_of(w, a->node);
     struct sim_event *e;
 
-    if (!on_node(p, a->node))
+    if (!p || !p->alive)
         return;
     sim_proc_stop(w, p, w->now + a->span);
     sim_data_pause(w, p, w->now + a->span);
@@ -318,9 +323,9 @@ static void clock_rate(struct sim_world *w, const struct sim_act *a, unsigned in
 static void twin(struct sim_world *w, const struct sim_act *a, unsigned index)
 {
     struct sim_node *n = &w->node[a->node], *t;
-    struct sim_proc *p = agent_of(w, a->node);
+    struct sim_proc *p = sim_agent_of(w, a->node);
     uint8_t seed[32];
-    bool same = a->arg == 1 && p->alive;
+    bool same = a->arg == 1 && p;
 
     (void)index;
     if (w->nodes == SIM_NODES || n->is_twin)

@@ -52,13 +52,13 @@ void sim_client_try(struct sim_world *w, struct sim_event *ev)
 {
     int i = (int)ev->a;
     struct sim_client *c = &w->client[i];
-    struct sim_proc *p = &w->proc[w->node[c->node].agent];
+    struct sim_proc *p = sim_agent_of(w, c->node);
     struct sim_flow *f;
     struct sim_event *e;
 
     if (ev->b != c->try_seq || !c->wants || c->state != SIM_CLIENT_IDLE)
         return;
-    if (w->node[c->node].off || !p->alive || p->type != SIM_AGENT || w->now < p->data_stopped) {
+    if (w->node[c->node].off || !p || w->now < p->data_stopped) {
         if (c->roams)
             c->node = (c->node + 1) % w->plan->nodes;
         again(w, i, 300 * BASE_MS + (base_time)draw(c, 200 * BASE_MS));

@@ -117,7 +117,9 @@ void sim_live_check(struct sim_world *w)
         sim_fail(w, "L1: a connector is not back",
                  "%s on %s, %.1f s after the last fault (bound %.1f s); agent: %s",
                  w->client[missing].connector, w->node[w->client[missing].node].name, (double)since / 1e9,
-                 (double)sim_bound(w) / 1e9, w->proc[w->node[w->client[missing].node].agent].reason);
+                 (double)sim_bound(w) / 1e9,
+                 sim_agent_of(w, w->client[missing].node) ? sim_agent_of(w, w->client[missing].node)->reason
+                                                          : "none");
     if (all && w->quiet_epochs != epochs && since > sim_bound(w))
         sim_fail(w, "L6: epochs change without a fault", "%u to %u", w->quiet_epochs, epochs);
     if (all && w->now - w->all_since >= QUIET && (since >= w->plan->settle)) {
@@ -161,7 +163,7 @@ void sim_expected(struct sim_world *w, const struct sim_expect *x)
         ok = found == x->arg;
         break;
     case SIM_X_READY:
-        found = w->proc[w->node[x->node].agent].alive && w->proc[w->node[x->node].agent].ready;
+        found = sim_agent_of(w, x->node) && sim_agent_of(w, x->node)->ready;
         ok = found == x->arg;
         break;
     case SIM_X_ROWS:

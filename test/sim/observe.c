@@ -386,6 +386,8 @@ void sim_saw_gate(struct sim_world *w, struct sim_proc *p, const struct fnd_gate
         return;
     }
     l = e->lease_s * BASE_SEC;
+    if (g->deadline <= now) /* decided before a stop, carried out after it: it opens nothing */
+        return;
     if (!before) {
         if (!base_uuid_eq(&e->boot, &n->boot_id))
             sim_fail(w, "S6: a gate was opened for a holder of another boot", "epoch %lld on %s",

@@ -444,6 +444,7 @@ void sim_refuse(struct sim_world *w, struct sim_proc *p, uint64_t flow, int stat
 
 /* action.c */
 void sim_action(struct sim_world *w, unsigned index, unsigned phase);
+struct sim_proc *sim_agent_of(struct sim_world *w, int node);
 bool sim_claim_name(struct sim_world *w, int client, char name[CONTRACT_NAME_SIZE]);
 void sim_make_service(struct sim_world *w);
 void sim_heal(struct sim_world *w);
