@@ -59,7 +59,7 @@ beside() { # it takes its lock a moment after it was started
     done
     return 1
 }
-nft_is_up() { nft list table inet holdfast_gate | grep -q "oifgroup != 18502"; }
+nft_is_up() { [[ $(nft list table inet holdfast_gate) == *"oifgroup != 18502"* ]]; }
 ended() { # PID CODE
     local rc=0
     wait "$1" || rc=$?
