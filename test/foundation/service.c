@@ -70,7 +70,10 @@ void fnd_service_row(struct fnd_core *c, const struct fnd_in *in)
 
     if (!s)
         return;
-    fnd_touch_all(c);
+    /* The authority moves every service on once a minute: only the claims that rest on this one look up. */
+    for (unsigned i = 0; i < c->cfg.max_claims; i++)
+        if (c->claims[i].row.used && strcmp(c->claims[i].obj.spec.service.name, s->row.name) == 0)
+            fnd_claim_touch(c, i);
     if (in->left) {
         if (fnd_row_left(&s->row, FND_SERVICES, o->meta.rv)) {
             s->row.present = s->row.left = s->row.read = false;
