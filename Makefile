@@ -105,7 +105,7 @@ $(BUILD)/test/$(1): $$(TOBJ_$(1)) $$(foreach l,$$(call linkset,$(1)),$(BUILD)/li
 .PHONY: pkg/$(1) test-$(1)
 pkg/$(1): $$(LIB_$(1))
 test-$(1): $$(if $$(TEST_$(1)),$(BUILD)/test/$(1))
-	$$(if $$(TEST_$(1)),@hack/run-tests.sh $(VARIANT)/$(1) $(BUILD)/test/$(1) -j2,@echo "pkg/$(1): no unit tests")
+	$$(if $$(TEST_$(1)),@hack/run-tests.sh $(VARIANT)/$(1) $(BUILD)/test/$(1) -j2 --timeout 300,@echo "pkg/$(1): no unit tests")
 -include $$(OBJ_$(1):.o=.d) $$(TOBJ_$(1):.o=.d)
 endef
 $(foreach p,$(PKGS),$(eval $(call package,$(p))))

@@ -8,7 +8,8 @@ name=$1; shift
 mkdir -p "build/results/$(dirname "$name")"
 log=$(mktemp); trap 'rm -f "$log"' EXIT
 start=$(date +%s%N)
-"$@" 2>&1 | tee "$log"; rc=${PIPESTATUS[0]}
+# A suite that hangs is a failure, not a wait.
+timeout --kill-after=10 "${HOLDFAST_SUITE_TIMEOUT:-1500}" "$@" 2>&1 | tee "$log"; rc=${PIPESTATUS[0]}
 ms=$(( ($(date +%s%N) - start) / 1000000 ))
 clean=$(sed 's/\x1b\[[0-9;]*m//g' "$log")
 read -r p f < <(printf '%s\n' "$clean" | awk '
