@@ -101,6 +101,14 @@ static bool row_ready(const struct session_core *c, const struct session_attachm
            r->meta.deleting == 0 && r->status.device[0] != '\0';
 }
 
+/* The foundation says that the device of this very epoch is gone for good. */
+static bool device_lost(const struct session_core *c, const struct session_attachment *a)
+{
+    const struct contract_attachment *r = &a->row;
+    return r->status.accepted_instance_epoch == c->inst.me.epoch &&
+           r->status.ready.status == CONTRACT_COND_FALSE && strcmp(r->status.ready.reason, "DeviceLost") == 0;
+}
+
 bool session_att_ready(const struct session_core *c, const struct session_attachment *a)
 {
     return row_ready(c, a) && a->tun_open && strcmp(a->device, a->row.status.device) == 0;
@@ -186,6 +194,9 @@ void session_att_settle(struct session_core *c, struct session_attachment *a)
             set_state(c, a, ATT_ACCEPTING, "settle", "Deleting"); /* until it is gone */
         else
             write_row(c, a);
+    } else if (device_lost(c, a)) {
+        set_state(c, a, ATT_NONE, "settle", a->row.status.ready.reason);
+        session_inst_event(c, INST_EV_LOST, NULL); /* an accepted epoch never gets a second device */
     } else if (!row_ready(c, a)) {
         set_state(c, a, ATT_ACCEPTING, "settle", a->row.status.ready.reason);
     } else if (a->tun_id != 0 && strcmp(a->device, a->row.status.device) != 0) {

@@ -144,31 +144,36 @@ static bool one(struct sim_world *w, struct sim_proc *p, struct fnd_in *in, stru
     return true;
 }
 
+/* What is left of the results comes after what the half step still has to do. */
+static void later(struct sim_world *w, struct sim_proc *p, const struct results *res, unsigned from)
+{
+    for (unsigned k = from; k < res->n; k++) {
+        struct sim_event *e = sim_post(w, w->now, SIM_EV_LATER, p);
+
+        e->a = res->d[k].id;
+        e->b = res->d[k].ok;
+    }
+}
+
 static void settle(struct sim_world *w, struct sim_proc *p, struct results *res)
 {
     const char *wrong;
 
-    for (unsigned i = 0; i < res->n && p->alive && !w->stop && !p->half; i++) {
+    for (unsigned i = 0; i < res->n && p->alive && !w->stop; i++) {
         struct fnd_in in = {.ev = FND_EV_DONE, .id = res->d[i].id, .ok = res->d[i].ok};
 
-        if (!one(w, p, &in, res)) {
-            /* the results that are left come after what the half step still has to do */
-            for (unsigned k = i + 1; k < res->n; k++) {
-                struct sim_event *e = sim_post(w, w->now, SIM_EV_LATER, p);
-
-                e->a = res->d[k].id;
-                e->b = res->d[k].ok;
-            }
+        if (p->half) {
+            later(w, p, res, i);
             return;
         }
+        (void)one(w, p, &in, res);
     }
-    if (!p->alive || w->stop)
+    if (!p->alive || w->stop || p->half)
         return;
     wrong = fnd_core_check(p->fnd, sim_node_now(w, p->node));
     if (wrong)
         sim_fail(w, "foundation: an invariant does not hold", "%s", wrong);
-    if (!p->half)
-        sim_wake(w, p, w->fout.wake_at);
+    sim_wake(w, p, w->fout.wake_at);
 }
 
 void sim_found_feed(struct sim_world *w, struct sim_proc *p, struct fnd_in *in)
