@@ -40,7 +40,7 @@ void session_att_wake(struct session_core *c, struct session_attachment *a)
     base_time at = BASE_TIME_NEVER;
     if (a->used && a->ask != 0)
         at = a->ask_by;
-    else if (a->used && a->state == ATT_RETRY)
+    else if (a->used && (a->state == ATT_RETRY || a->state == ATT_ACCEPTING))
         at = a->retry_at;
     session_timer_set(&c->timers, session_entity_att(c, a), at);
 }
@@ -164,6 +164,19 @@ static void write_row(struct session_core *c, struct session_attachment *a)
     set_state(c, a, ATT_WRITING, "settle", NULL);
 }
 
+/* The foundation's turn. Read again now and then: what is known may be an answer that came after the row was
+ * deleted again, unseen by the watch. */
+static void await_foundation(struct session_core *c, struct session_attachment *a, const char *reason)
+{
+    if (a->state == ATT_ACCEPTING && c->now >= a->retry_at && !base_mutant("attachment.reread")) {
+        a->ask = session_get(c, session_entity_att(c, a), CONTRACT_ATTACHMENT, a->name, NULL);
+        a->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
+    }
+    if (a->state != ATT_ACCEPTING || a->ask != 0)
+        a->retry_at = base_time_add(c->now, SESSION_READ_WAIT);
+    set_state(c, a, ATT_ACCEPTING, "settle", reason);
+}
+
 void session_att_settle(struct session_core *c, struct session_attachment *a)
 {
     if (!a->used)
@@ -191,14 +204,14 @@ void session_att_settle(struct session_core *c, struct session_attachment *a)
         if (!a->needed)
             set_state(c, a, ATT_NONE, "settle", "NoService");
         else if (a->have_row && a->row.meta.deleting != 0)
-            set_state(c, a, ATT_ACCEPTING, "settle", "Deleting"); /* until it is gone */
+            await_foundation(c, a, "Deleting"); /* until it is gone */
         else
             write_row(c, a);
     } else if (device_lost(c, a)) {
         set_state(c, a, ATT_NONE, "settle", a->row.status.ready.reason);
         session_inst_event(c, INST_EV_LOST, NULL); /* an accepted epoch never gets a second device */
     } else if (!row_ready(c, a)) {
-        set_state(c, a, ATT_ACCEPTING, "settle", a->row.status.ready.reason);
+        await_foundation(c, a, a->row.status.ready.reason);
     } else if (a->tun_id != 0 && strcmp(a->device, a->row.status.device) != 0) {
         tun_close(c, a);
         session_dirty(c, session_entity_att(c, a));

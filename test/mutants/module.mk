@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+# Mutants: guards removed one by one by name in a build of its own; see test/mutants/README.md.
+
+MUTANTS_CORE := build/mutants
+.PHONY: mutants-core mutants-core-build
+mutants-core-build:
+	@$(MAKE) -s --no-print-directory BUILD=$(MUTANTS_CORE) SAN= OPT=-O1 CFLAGS=-DHOLDFAST_MUTANTS \
+	  $(MUTANTS_CORE)/test/lease $(MUTANTS_CORE)/test/authority $(MUTANTS_CORE)/test/session >/dev/null
+## mutants-core   removes each guard of the ownership core in turn; fails unless a test notices every one
+mutants-core: mutants-core-build
+	@hack/run-tests.sh $(VARIANT)/mutants-core test/mutants/core.sh $(MUTANTS_CORE)
+SUITES += mutants-core
