@@ -551,7 +551,8 @@ static void found_attachment(struct world *w, struct w_node *n, struct contract_
 {
     struct contract_attachment *a = &o->u.attachment;
     struct contract_object *io = world_get(w, a->spec.instance.name);
-    if (!selected(n, o) || !io || !base_uuid_eq(&io->u.meta.uid, &a->spec.instance.uid) ||
+    if (n->attachments_wait || !selected(n, o) || !io ||
+        !base_uuid_eq(&io->u.meta.uid, &a->spec.instance.uid) ||
         io->u.instance.status.accepted_epoch != a->spec.instance_epoch ||
         a->status.accepted_instance_epoch == a->spec.instance_epoch)
         return;

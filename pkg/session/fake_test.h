@@ -64,7 +64,8 @@ struct w_node {
     bool watch_silent[CONTRACT_KIND_N]; /* no events, no proofs, and the list of it stays as it was */
     bool audit_fails, audit_silent, stuck /* no barrier */, foundation_down, foundation_watch_silent,
         tun_fails;
-    bool prove_stale; /* with watch_silent: a proof is claimed nevertheless (for the in-cache rule) */
+    bool attachments_wait; /* the foundation does not accept them */
+    bool prove_stale;      /* with watch_silent: a proof is claimed nevertheless (for the in-cache rule) */
     enum w_fault write_fault[CONTRACT_KIND_N], read_fault[CONTRACT_KIND_N];
     int fault_skip; /* so many matching requests pass before the fault */
     /* what was seen */

@@ -290,7 +290,7 @@ Test(session_inside, a_read_back_claim_counts_from_its_send)
             if (strcmp(world_state(w, 0), "Claiming") == 0)
                 sent = w->now;
         }
-        world_run(w, 15 * W_SEC);
+        world_run(w, 8 * W_SEC);
         struct session_conn *n = conn_of(w);
         cr_assert(n->state == CONN_WAITING || n->state == CONN_FORWARDING, "%s", world_state(w, 0));
         cr_assert_leq(n->claim.t0, sent, "fault %d: it counts from %lld ms after its send", faults[i],
@@ -372,3 +372,20 @@ NOTICES(an_instance_without_an_epoch, c->inst.me.epoch = 0)
 NOTICES(a_timer_out_of_order, c->timers.at[c->timers.heap[c->timers.n_heap - 1]] = 1)
 NOTICES(a_desk_that_is_lost, c->n_desk_free--)
 NOTICES(a_release_that_is_lost, c->jobs_active++)
+
+Test(session_inside, an_attachment_that_was_deleted_unseen_is_made_again)
+{
+    struct world *w = world_new();
+    world_service(w, "svc-a", "fd12:0:0:1::/64");
+    world_node(w, 0);
+    world_agent_start(w, 0);
+    world_run(w, 6 * W_MS);
+    w->node[0].watch_silent[CONTRACT_ATTACHMENT] = true;
+    w->node[0].attachments_wait = true;
+    world_run(w, 100 * W_MS);
+    cr_assert_not_null(world_get(w, "masque.edge1.vpc-a"));
+    world_delete(w, "masque.edge1.vpc-a");
+    world_run(w, 8 * W_SEC);
+    cr_assert_not_null(world_get(w, "masque.edge1.vpc-a"));
+    world_free(w);
+}

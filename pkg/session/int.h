@@ -26,8 +26,8 @@
  * ---------------------------------------------------- */
 #define SESSION_REQUEST_WAIT (10 * BASE_SEC) /* a request's longest wait in here */
 #define SESSION_LINGER (10 * BASE_SEC)       /* a claim without a request, once it could forward */
-#define SESSION_READ_WAIT (10 * BASE_SEC)    /* an answer that does not come */
-#define SESSION_WRITE_WAIT (10 * BASE_SEC)
+#define SESSION_READ_WAIT (6 * BASE_SEC)     /* an answer that does not come; the driver gives up after 5 s */
+#define SESSION_WRITE_WAIT (6 * BASE_SEC)
 #define SESSION_RENEW_WAIT (3 * BASE_SEC)
 #define SESSION_AUDIT_WAIT (5 * BASE_SEC)
 #define SESSION_RETRY_MIN (100 * BASE_MS)

@@ -8,7 +8,7 @@ dir=$1 here=$(dirname "$0")
 export LC_ALL=C
 in_sources() {
   perl -0ne 'while (/base_mutant\(([^)]*)\)/gs) { my $a = $1; while ($a =~ /"([^"]+)"/g) { print "$1\n" } }' \
-    pkg/lease/*.c pkg/authority/*.c pkg/session/*.c | sort -u
+    $(git ls-files 'pkg/lease/*.c' 'pkg/authority/*.c' 'pkg/session/*.c') | sort -u
 }
 in_list() { sed -n 's/^\([a-z0-9][^\t#]*\)\t.*/\1/p' "$here/core.list" | sort; }
 if ! diff <(in_sources) <(in_list) > /tmp/mutants-core.$$; then
