@@ -400,7 +400,7 @@ struct sim_proc *sim_agent_start(struct sim_world *w, int node, const uint8_t se
     p->alive = true;
     p->started = w->now;
     p->wake_real = BASE_TIME_NEVER;
-    p->prng = w->plan->seed * UINT64_C(0x9e3779b97f4a7c15) + p->serial * UINT64_C(0xbf58476d1ce4e5b9);
+    p->prng = sim_mix(w->plan->seed, p->serial);
     p->front = (int)sim_draw(p, SIM_FRONTS);
     cfg.timing.lease = n->lease_s * BASE_SEC;
     cfg.timing.grant = w->plan->grant_s * BASE_SEC;

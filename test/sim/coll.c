@@ -54,7 +54,7 @@ void sim_coll_pump(struct sim_world *w, struct sim_proc *p, unsigned i)
     struct store_event ev;
     int rc;
 
-    if (!c->open || w->now < w->front_down[p->front])
+    if (!c->open)
         return;
     for (;;) {
         base_time at = w->now + sim_delay(w, p);
@@ -85,6 +85,11 @@ static void open_stream(struct sim_world *w, struct sim_proc *p, unsigned i)
 {
     struct sim_coll *c = &p->coll[i];
 
+    if (!sim_link_up(w, p)) {
+        p->front = (p->front + 1) % SIM_FRONTS;
+        sim_post(w, w->now + BASE_SEC, SIM_EV_STREAM, p)->a = i;
+        return;
+    }
     c->open = true;
     c->stream++;
     c->sent = c->version;
@@ -201,11 +206,8 @@ void sim_coll_stream(struct sim_world *w, struct sim_proc *p, struct sim_event *
     if (ev->a >> 8 || !c->version) {
         c->for_proof = false;
         list(w, p, i);
-    } else if (!c->listing && sim_link_up(w, p)) {
-        open_stream(w, p, i);
     } else if (!c->listing) {
-        p->front = (p->front + 1) % SIM_FRONTS;
-        sim_post(w, w->now + BASE_SEC, SIM_EV_STREAM, p)->a = i;
+        open_stream(w, p, i);
     }
 }
 
@@ -259,12 +261,13 @@ static void probe(struct sim_world *w, struct sim_proc *p, unsigned i)
 
     if (w->now < p->link.up_until || w->now < w->front_down[p->front] || c->listing)
         return;
-    if (c->silent > w->now || !c->open) {
+    if (c->silent > w->now) {
         c->silent = 0;
         open_stream(w, p, i);
     }
     if (!c->open)
         return;
+    sim_coll_pump(w, p, i); /* everything up to the bookmark's version is on its way before it */
     at = w->now + BOOKMARK + 2 * sim_delay(w, p) + w->lag_by[p->front][c->kind];
     at = base_time_max(at, w->lag_until[p->front][c->kind]);
     at = base_time_max(at, p->link.down_until);

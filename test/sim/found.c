@@ -346,7 +346,7 @@ struct sim_proc *sim_found_start(struct sim_world *w, int node)
     p->alive = true;
     p->started = w->now;
     p->wake_real = BASE_TIME_NEVER;
-    p->prng = w->plan->seed * UINT64_C(0x9e3779b97f4a7c15) + p->serial * UINT64_C(0x94d049bb133111eb);
+    p->prng = sim_mix(w->plan->seed, p->serial);
     p->front = (int)sim_draw(p, SIM_FRONTS);
     cfg.timing.lease = n->lease_s * BASE_SEC;
     cfg.timing.interval = base_time_min(cfg.timing.lease / 3, 10 * BASE_SEC);

@@ -355,6 +355,7 @@ void sim_say(struct sim_world *w, const char *fmt, ...) __attribute__((format(pr
 void sim_fired(struct sim_world *w, enum sim_fault f);
 base_time sim_node_now(const struct sim_world *w, int node);
 base_wall sim_node_wall(const struct sim_world *w, int node);
+uint64_t sim_mix(uint64_t seed, uint64_t user);
 struct base_uuid sim_uuid(struct sim_world *w);
 void sim_seed(struct sim_world *w, uint8_t seed[32]);
 

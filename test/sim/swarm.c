@@ -251,7 +251,8 @@ void sim_plan_swarm(struct sim_plan *p, uint64_t seed)
     unsigned n_mine = 0, n;
 
     memset(p, 0, sizeof *p);
-    g.state = seed * UINT64_C(0x9e3779b97f4a7c15) + 77;
+    g.state = seed ^ UINT64_C(0x5851f42d4c957f2d);
+    g.state = base_prng_next(&g); /* seeds next to each other have nothing in common */
     p->seed = seed;
     p->nodes = one_in(3) ? 3 : 2;
     p->clients = one_in(2) ? 1 : one_in(2) ? 2 : 3;

@@ -55,6 +55,15 @@ base_wall sim_node_wall(const struct sim_world *w, int node)
     return w->wall0 + w->now / BASE_US + w->node[node].clock.wall_off;
 }
 
+/* A seed of its own for each user: no stream is another one's, a few steps on. */
+uint64_t sim_mix(uint64_t seed, uint64_t user)
+{
+    struct base_prng g = {seed};
+
+    g.state = base_prng_next(&g) ^ (user * UINT64_C(0xd6e8feb86659fd93));
+    return base_prng_next(&g);
+}
+
 static uint64_t draw(struct sim_world *w)
 {
     struct base_prng g = {w->prng};
@@ -136,7 +145,7 @@ static void begin(struct sim_world *w)
 
     w->now = 100 * BASE_SEC;
     w->wall0 = INT64_C(1764450000000000);
-    w->prng = p->seed ^ UINT64_C(0xd6e8feb86659fd93);
+    w->prng = sim_mix(p->seed, 999);
     w->twin = store_twin_new(p->seed + 17);
     if (!w->twin)
         abort();
@@ -162,7 +171,7 @@ static void begin(struct sim_world *w)
         c->node = p->first[i];
         c->roams = p->roams[i];
         c->transport = SESSION_H3;
-        c->prng = p->seed * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)i + 1000003;
+        c->prng = sim_mix(p->seed, 1000003 + (uint64_t)i);
         sim_make_binding(w, i);
     }
     for (int i = 0; i < p->nodes; i++) {
