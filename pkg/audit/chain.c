@@ -2,6 +2,7 @@
 #include "audit/chain.h"
 
 #define HASH_TAIL_SIZE (sizeof(",\"hash\":\"") - 1 + 2 * BASE_SHA256_SIZE + sizeof("\"}") - 1)
+#define HEAD_SIZE 80 /* within it a line of the chain's own says what it is */
 static const char hash_key[] = ",\"hash\":\"";
 static const char seq_key[] = ",\"seq\":";
 
@@ -66,6 +67,39 @@ int audit_chain_torn(struct audit_chain *c, struct base_hasher *h, struct base_b
     return seal(c, h, out, base_str_of(line));
 }
 
+/* What a checkpoint signs: that at `at` the trail of `node` stood at this line. */
+static bool statement(char *dst, size_t size, const struct audit_chain *c, struct base_str node,
+                      struct base_str at)
+{
+    char hex[2 * BASE_SHA256_SIZE + 1];
+
+    base_hex(hex, c->hash, sizeof c->hash);
+    return base_fmt(dst, size, "holdfast-audit-checkpoint-v1\n%.*s\n%llu\n%s\n%.*s\n", (int)node.len,
+                    node.ptr, (unsigned long long)c->seq, hex, (int)at.len, at.ptr);
+}
+
+int audit_chain_checkpoint(struct audit_chain *c, struct base_hasher *h, struct base_buf *out, base_wall ts,
+                           const char *node, const struct base_key *key)
+{
+    char line[512], at[BASE_RFC3339_SIZE], said[400], hex[2 * BASE_SIGNATURE_SIZE + 1];
+    uint8_t sig[BASE_SIGNATURE_SIZE];
+    int rc;
+
+    if (!base_is_subdomain(base_str_of(node), 125))
+        return BASE_EINVAL;
+    base_rfc3339(at, ts);
+    if (!statement(said, sizeof said, c, base_str_of(node), base_str_of(at)))
+        return BASE_EINVAL;
+    rc = base_key_sign(key, sig, base_str_of(said));
+    if (rc)
+        return rc;
+    base_hex(hex, sig, sizeof sig);
+    (void)base_fmt(line, sizeof line,
+                   "{\"ts\":\"%s\",\"chain\":\"checkpoint\",\"node\":\"%s\",\"key\":\"%s\",\"sig\":\"%s\"",
+                   at, node, base_key_id(key), hex);
+    return seal(c, h, out, base_str_of(line));
+}
+
 /* ---- reading
  * -------------------------------------------------------------------------------------------------- */
 
@@ -126,6 +160,8 @@ const char *audit_flaw_name(enum audit_flaw f)
         return "sequence number is not the next one";
     case AUDIT_FLAW_START:
         return "file does not continue the one before";
+    case AUDIT_FLAW_SIGNATURE:
+        return "checkpoint is not signed by a given key, or signs another line";
     case AUDIT_FLAW_TORN:
         return "unfinished line with something after it";
     }
@@ -183,13 +219,51 @@ static enum audit_flaw start_line(struct audit_verifier *v, struct base_str line
     return AUDIT_FLAW_NONE;
 }
 
+/* The value of "key":"…" in a line of ours. */
+static bool text_of(struct base_str line, const char *key, struct base_str *ret)
+{
+    const char *at = find(line, key), *end;
+
+    if (!at)
+        return false;
+    at += strlen(key);
+    end = memchr(at, '"', (size_t)(line.ptr + line.len - at));
+    *ret = (struct base_str){at, end ? (size_t)(end - at) : 0};
+    return end != NULL;
+}
+
+static enum audit_flaw checkpoint_line(struct audit_verifier *v, struct base_str line)
+{
+    struct base_str at, node, id, sig;
+    uint8_t bytes[BASE_SIGNATURE_SIZE];
+    char said[400];
+
+    if (!text_of(line, "{\"ts\":\"", &at) || !text_of(line, ",\"node\":\"", &node) ||
+        !text_of(line, ",\"key\":\"", &id) || !text_of(line, ",\"sig\":\"", &sig) ||
+        base_unhex(bytes, sizeof bytes, sig) || node.len > 125 || at.len >= BASE_RFC3339_SIZE)
+        return flawed(v, AUDIT_FLAW_FORM);
+    v->checkpoints++;
+    if (!v->n_keys)
+        return AUDIT_FLAW_NONE;
+    if (!base_str_eqz(node, v->node) || !statement(said, sizeof said, &v->chain, node, at))
+        return flawed(v, AUDIT_FLAW_SIGNATURE);
+    for (size_t i = 0; i < v->n_keys; i++)
+        if (base_str_eqz(id, base_key_id(v->keys[i])) &&
+            base_key_verify(v->keys[i], bytes, base_str_of(said)) == BASE_OK) {
+            v->signed_seq = v->chain.seq;
+            return AUDIT_FLAW_NONE;
+        }
+    return flawed(v, AUDIT_FLAW_SIGNATURE);
+}
+
 enum audit_flaw audit_verifier_line(struct audit_verifier *v, struct base_hasher *h, struct base_str line,
                                     bool whole)
 {
     struct audit_chain said;
     struct base_str hashed;
     uint8_t hash[BASE_SHA256_SIZE];
-    bool is_start, is_torn;
+    struct base_str own;
+    bool is_start, is_torn, is_checkpoint;
 
     if (v->flaw)
         return v->flaw;
@@ -204,8 +278,12 @@ enum audit_flaw audit_verifier_line(struct audit_verifier *v, struct base_hasher
     }
     if (split(line, &hashed, &said))
         return flawed(v, AUDIT_FLAW_FORM);
-    is_start = find(hashed, "\"chain\":\"start\"") != NULL;
-    is_torn = find(hashed, "\"chain\":\"torn\"") != NULL;
+    own = (struct base_str){hashed.ptr, hashed.len < HEAD_SIZE ? hashed.len : HEAD_SIZE};
+    if (!find(own, "\"chain\":\""))
+        own.len = 0; /* a record: the chain's own lines say so behind their time */
+    is_start = find(own, "\"chain\":\"start\"") != NULL;
+    is_torn = find(own, "\"chain\":\"torn\"") != NULL;
+    is_checkpoint = find(own, "\"chain\":\"checkpoint\"") != NULL;
     if ((v->line_in_file == 1) != is_start)
         return flawed(v, AUDIT_FLAW_START);
     if (is_start && start_line(v, hashed, &said))
@@ -216,9 +294,11 @@ enum audit_flaw audit_verifier_line(struct audit_verifier *v, struct base_hasher
                            hashed, BASE_STR("")) ||
         memcmp(hash, said.hash, sizeof hash) != 0)
         return flawed(v, AUDIT_FLAW_HASH);
+    if (is_checkpoint && checkpoint_line(v, hashed))
+        return v->flaw;
     v->chain = said;
     v->torn += is_torn;
-    v->records += !is_start && !is_torn;
+    v->records += !is_start && !is_torn && !is_checkpoint;
     return AUDIT_FLAW_NONE;
 }
 

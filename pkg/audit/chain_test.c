@@ -225,3 +225,114 @@ Test(audit_chain, what_is_no_line_is_not_sealed_and_no_trail_is_no_good_trail)
     cr_assert_neq(audit_verifier_end(&v), AUDIT_FLAW_NONE);
     base_buf_fini(&out);
 }
+
+/* ---- checkpoints
+ * ----------------------------------------------------------------------------------------------- */
+static const char key_pem[] =
+    "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIHrEzksVLOK5FHNBPpqf9rxwh0IcqC4bYdO1ZY6CFEuB\n-----END "
+    "PRIVATE KEY-----\n";
+static const char pub_pem[] =
+    "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA48gC03txmsaQkx3SQdpJRk7ui5dNzY7m4aBVE77ybrc=\n-----END "
+    "PUBLIC KEY-----\n";
+static const char other_pem[] =
+    "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAkwE82t3+g+vYQTT1u7qGk4SEo9/KE5IYUBGqcUXhQQI=\n-----END "
+    "PUBLIC KEY-----\n";
+
+static enum audit_flaw verify_text(struct base_hasher *h, struct base_str text, const struct base_key *key,
+                                   struct audit_verifier *v)
+{
+    const struct base_key *keys[] = {key};
+
+    audit_verifier_init(v);
+    v->keys = keys;
+    v->n_keys = key ? 1 : 0;
+    audit_verifier_file(v);
+    for (size_t at = 0; at < text.len;) {
+        const char *end = memchr(text.ptr + at, '\n', text.len - at);
+        size_t n = (size_t)(end - (text.ptr + at));
+
+        (void)audit_verifier_line(v, h, (struct base_str){text.ptr + at, n}, true);
+        at += n + 1;
+    }
+    (void)audit_verifier_end(v);
+    v->keys = NULL;
+    return v->flaw;
+}
+
+/* Writes a trail of `n` records with a checkpoint after each second one, all hashes right. */
+static void signed_trail(struct base_buf *out, struct base_hasher *h, const struct base_key *key, unsigned n,
+                         const char *word)
+{
+    struct audit_chain c = {.seq = 0};
+
+    base_buf_init(out, 1 << 16);
+    cr_assert_eq(audit_chain_start(&c, h, out, 1, "edge1"), BASE_OK);
+    for (unsigned i = 1; i <= n; i++) {
+        char line[64];
+
+        (void)base_fmt(line, sizeof line, "{\"n\":%u,\"w\":\"%s\"}\n", i, i == 1 ? word : "x");
+        cr_assert_eq(audit_chain_seal(&c, h, out, base_str_of(line)), BASE_OK);
+        if (i % 2 == 0)
+            cr_assert_eq(audit_chain_checkpoint(&c, h, out, 2, "edge1", key), BASE_OK);
+    }
+}
+
+Test(audit_chain, a_checkpoint_says_up_to_where_the_trail_is_signed)
+{
+    base_cleanup(base_hasher_freep) struct base_hasher *h = base_hasher_new();
+    base_cleanup(base_key_freep) struct base_key *key = NULL, *pub = NULL, *other = NULL;
+    struct audit_verifier v;
+    struct base_buf t;
+
+    cr_assert_eq(base_key_private(&key, base_str_of(key_pem), NULL), BASE_OK);
+    cr_assert_eq(base_key_public(&pub, base_str_of(pub_pem), NULL), BASE_OK);
+    cr_assert_eq(base_key_public(&other, base_str_of(other_pem), NULL), BASE_OK);
+    signed_trail(&t, h, key, 5, "good");
+    cr_assert_eq(verify_text(h, (struct base_str){t.data, t.len}, pub, &v), AUDIT_FLAW_NONE);
+    cr_assert_eq(v.records, 5);
+    cr_assert_eq(v.checkpoints, 2);
+    cr_assert_eq(v.signed_seq, 6); /* start, two records, checkpoint, two records */
+    cr_assert_eq(v.chain.seq, 8);
+    cr_assert_eq(verify_text(h, (struct base_str){t.data, t.len}, NULL, &v), AUDIT_FLAW_NONE);
+    cr_assert_eq(v.signed_seq, 0);
+    cr_assert_eq(verify_text(h, (struct base_str){t.data, t.len}, other, &v), AUDIT_FLAW_SIGNATURE);
+    cr_assert_eq(v.flaw_line, 4);
+    base_buf_fini(&t);
+}
+
+/* Somebody with the files changes a record and computes every hash anew: without the key it shows. */
+Test(audit_chain, a_trail_that_was_written_anew_is_found_by_its_checkpoints)
+{
+    base_cleanup(base_hasher_freep) struct base_hasher *h = base_hasher_new();
+    base_cleanup(base_key_freep) struct base_key *key = NULL, *pub = NULL;
+    struct audit_chain c = {.seq = 0};
+    struct audit_verifier v;
+    struct base_buf good, forged, out;
+    const char *at, *end;
+
+    cr_assert_eq(base_key_private(&key, base_str_of(key_pem), NULL), BASE_OK);
+    cr_assert_eq(base_key_public(&pub, base_str_of(pub_pem), NULL), BASE_OK);
+    signed_trail(&good, h, key, 2, "good");
+    signed_trail(&forged, h, key, 2, "evil");
+    /* the forged records, with the genuine checkpoint sealed behind them */
+    base_buf_init(&out, 1 << 16);
+    end = strstr(forged.data, "{\"ts\":\"1970-01-01T00:00:00.000002Z\",\"chain\":\"checkpoint\"");
+    cr_assert_not_null(end);
+    cr_assert_eq(base_buf_add(&out, forged.data, (size_t)(end - forged.data)), BASE_OK);
+    at = memrchr(out.data, '{', out.len);
+    cr_assert_eq(audit_chain_parse((struct base_str){at, (size_t)(out.data + out.len - 1 - at)}, &c),
+                 BASE_OK);
+    at = strstr(good.data, "{\"ts\":\"1970-01-01T00:00:00.000002Z\",\"chain\":\"checkpoint\"");
+    end = strstr(at, ",\"seq\":");
+    {
+        char line[512];
+
+        (void)base_fmt(line, sizeof line, "%.*s}\n", (int)(end - at), at);
+        cr_assert_eq(audit_chain_seal(&c, h, &out, base_str_of(line)), BASE_OK);
+    }
+    cr_assert_eq(verify_text(h, (struct base_str){out.data, out.len}, NULL, &v), AUDIT_FLAW_NONE);
+    cr_assert_eq(verify_text(h, (struct base_str){out.data, out.len}, pub, &v), AUDIT_FLAW_SIGNATURE);
+    base_buf_fini(&good);
+    base_buf_fini(&forged);
+    base_buf_fini(&out);
+}

@@ -40,6 +40,9 @@ static const struct field table[] = {
     {"epoch", F_EPOCH, AT(epoch), false},
     {"leaseUUID", F_UUID, AT(lease_uuid), false},
     {"credentialID", F_HEX, AT(credential_id), false},
+    {"count", F_EPOCH, AT(count), false},
+    {"first", F_TIME, AT(first), false},
+    {"last", F_TIME, AT(last), false},
     {"effect", F_EFFECT, AT(effect), true},
 };
 
@@ -63,10 +66,10 @@ enum audit_event audit_event_of(struct base_str name)
 
 const char *const *audit_keys(void)
 {
-    static const char *const keys[] = {"ts",           "event",     "outcome",   "reason", "correlationID",
-                                       "traceID",      "node",      "instance",  "podUID", "object",
-                                       "objectUID",    "oldHolder", "newHolder", "epoch",  "leaseUUID",
-                                       "credentialID", "effect",    NULL};
+    static const char *const keys[] = {
+        "ts",        "event",        "outcome", "reason",    "correlationID", "traceID",   "node",
+        "instance",  "podUID",       "object",  "objectUID", "oldHolder",     "newHolder", "epoch",
+        "leaseUUID", "credentialID", "count",   "first",     "last",          "effect",    NULL};
     return keys;
 }
 
@@ -101,11 +104,14 @@ static int field_text(const struct field *f, const struct audit_record *r, char 
     const char *name = NULL;
 
     switch (f->kind) {
-    case F_TIME:
-        if (r->ts <= 0)
+    case F_TIME: {
+        base_wall t = *(const base_wall *)(const void *)at;
+
+        if (t <= 0)
             return 0;
-        base_rfc3339(text, r->ts);
+        base_rfc3339(text, t);
         return 1;
+    }
     case F_EVENT:
         name = pick(event_names, BASE_LEN(event_names), (int)r->event);
         return name && base_fmt(text, size, "%s", name) ? 1 : BASE_EINVAL;
@@ -141,10 +147,13 @@ static int field_text(const struct field *f, const struct audit_record *r, char 
         if (!at[0])
             return 0;
         return is_digest(at) && base_fmt(text, size, "%s", at) ? 1 : BASE_EINVAL;
-    case F_EPOCH:
-        if (r->epoch == 0)
+    case F_EPOCH: {
+        int64_t n = *(const int64_t *)(const void *)at;
+
+        if (n == 0)
             return 0;
-        return r->epoch > 0 && base_fmt(text, size, "%lld", (long long)r->epoch) ? 1 : BASE_EINVAL;
+        return n > 0 && base_fmt(text, size, "%lld", (long long)n) ? 1 : BASE_EINVAL;
+    }
     }
     return BASE_EINVAL;
 }
@@ -175,4 +184,97 @@ int audit_encode(struct base_buf *out, const struct audit_record *r, struct base
     if (base_buf_addz(out, line))
         return base_err_set(err, out->failed, "audit record: no room in the buffer");
     return BASE_OK;
+}
+
+/* ---- reading
+ * -------------------------------------------------------------------------------------------------- */
+
+static int value_of(const char *const *names, size_t n, struct base_str text)
+{
+    for (size_t i = 1; i < n; i++)
+        if (base_str_eqz(text, names[i]))
+            return (int)i;
+    return 0;
+}
+
+static size_t room_of(const struct field *f)
+{
+    return f->offset == AT(reason)          ? sizeof((struct audit_record *)0)->reason
+           : f->offset == AT(node)          ? sizeof((struct audit_record *)0)->node
+           : f->offset == AT(instance)      ? sizeof((struct audit_record *)0)->instance
+           : f->offset == AT(object)        ? sizeof((struct audit_record *)0)->object
+           : f->offset == AT(credential_id) ? sizeof((struct audit_record *)0)->credential_id
+                                            : sizeof((struct audit_record *)0)->old_holder;
+}
+
+int audit_field(struct audit_record *r, struct base_str key, struct base_str value, bool quoted,
+                size_t *ret_index)
+{
+    const struct field *f = NULL;
+    char *at;
+    uint64_t n;
+    int v = 0;
+
+    for (size_t i = 0; i < BASE_LEN(table) && !f; i++)
+        if (base_str_eqz(key, table[i].key)) {
+            f = &table[i];
+            *ret_index = i;
+        }
+    if (!f)
+        return BASE_ENOTFOUND;
+    if (quoted == (f->kind == F_EPOCH))
+        return BASE_EINVAL;
+    at = (char *)r + f->offset;
+    switch (f->kind) {
+    case F_TIME: {
+        char text[BASE_RFC3339_SIZE];
+        base_wall t;
+
+        if (base_rfc3339_parse(value, &t) || t <= 0)
+            return BASE_EINVAL;
+        base_rfc3339(text, t);
+        if (!base_str_eqz(value, text)) /* another spelling than ours */
+            return BASE_EINVAL;
+        *(base_wall *)(void *)at = t;
+        return BASE_OK;
+    }
+    case F_EVENT:
+        v = value_of(event_names, BASE_LEN(event_names), value);
+        r->event = (enum audit_event)v;
+        return v ? BASE_OK : BASE_EINVAL;
+    case F_OUTCOME:
+        v = value_of(outcome_names, BASE_LEN(outcome_names), value);
+        r->outcome = (enum audit_outcome)v;
+        return v ? BASE_OK : BASE_EINVAL;
+    case F_EFFECT:
+        v = value_of(effect_names, BASE_LEN(effect_names), value);
+        r->effect = (enum audit_effect)v;
+        return v ? BASE_OK : BASE_EINVAL;
+    case F_REASON:
+        return !base_copy_str(at, room_of(f), value) && is_reason(at) ? BASE_OK : BASE_EINVAL;
+    case F_CORRELATION:
+        return base_correlation_parse((struct base_correlation *)(void *)at, value);
+    case F_UUID:
+        return base_uuid_parse((struct base_uuid *)(void *)at, value);
+    case F_NAME:
+        return base_is_subdomain(value, 253) && !base_copy_str(at, room_of(f), value) ? BASE_OK : BASE_EINVAL;
+    case F_HEX:
+        return !base_copy_str(at, room_of(f), value) && is_digest(at) ? BASE_OK : BASE_EINVAL;
+    case F_EPOCH:
+        if (base_parse_u64(value, INT64_MAX, &n) || n == 0)
+            return BASE_EINVAL;
+        *(int64_t *)(void *)at = (int64_t)n;
+        return BASE_OK;
+    }
+    return BASE_EINVAL;
+}
+
+bool audit_complete(const struct audit_record *r)
+{
+    char text[256];
+
+    for (size_t i = 0; i < BASE_LEN(table); i++)
+        if (table[i].required && field_text(&table[i], r, text, sizeof text) != 1)
+            return false;
+    return true;
 }

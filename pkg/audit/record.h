@@ -49,6 +49,8 @@ struct audit_record { /* plain data; "" or zero = absent */
     int64_t epoch;
     struct base_uuid lease_uuid;
     char credential_id[65]; /* SHA-256 of the credential, hex */
+    int64_t count;          /* of a sum (audit/sum.h): how many it stands for, and between when; 0 = one */
+    base_wall first, last;
     enum audit_effect effect;
 };
 
@@ -57,6 +59,13 @@ struct audit_record { /* plain data; "" or zero = absent */
 int audit_encode(struct base_buf *out, const struct audit_record *r, struct base_err *err);
 /* The keys that can be encoded, in order; NULL-terminated. */
 const char *const *audit_keys(void);
+/* Reads a record's members back, for readers: the value of member `key` (its text without quotes) is put into
+ * *r. BASE_OK; BASE_ENOTFOUND: no such key; BASE_EINVAL: not a value that audit_encode writes. *ret_index is
+ * the key's place in the table. */
+int audit_field(struct audit_record *r, struct base_str key, struct base_str value, bool quoted,
+                size_t *ret_index);
+/* Is everything there that must be? */
+bool audit_complete(const struct audit_record *r);
 /* Longest line that audit_encode makes. */
 #define AUDIT_LINE_MAX 2048
 

@@ -100,6 +100,8 @@ Test(audit_record, keys_and_table_agree)
     memset(r.trace.b, 1, 16);
     memset(r.pod_uid.b, 2, 16);
     memset(r.object_uid.b, 3, 16);
+    r.count = 2;
+    r.first = r.last = r.ts;
     base_buf_init(&b, 4096);
     cr_assert_eq(audit_encode(&b, &r, NULL), BASE_OK);
     at = b.data;
