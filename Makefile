@@ -25,7 +25,7 @@ DEPS_journal   := base audit loop
 DEPS_masque    := base fence loop
 DEPS_tun       := base fence loop
 DEPS_agent     := base contract lease audit authority fence session store loop http kube kubestore journal masque tun
-DEPS_cli       := base contract lease audit loop http kube
+DEPS_cli       := base contract lease audit loop http kube journal
 
 # External libraries of each package, as pkg-config modules.
 QUIC_TLS := $(shell pkg-config --exists libngtcp2_crypto_ossl && echo ossl || echo gnutls)

@@ -72,7 +72,7 @@ static int read_tail(int fd, uint64_t size, struct audit_chain *ret, uint64_t *r
     return audit_chain_parse((struct base_str){start, (size_t)(end - start)}, ret) ? EBADMSG : 0;
 }
 
-static bool rotated_number(const char *name, uint64_t *ret)
+bool journal_rotated_number(const char *name, uint64_t *ret)
 {
     struct base_str s = base_str_of(name);
     uint64_t v = 0;
@@ -101,7 +101,7 @@ static int scan(const char *dir, unsigned *ret_n, uint64_t *ret_oldest, uint64_t
     if (!d)
         return errno;
     while ((e = readdir(d)))
-        if (rotated_number(e->d_name, &number)) {
+        if (journal_rotated_number(e->d_name, &number)) {
             (*ret_n)++;
             *ret_oldest = number < *ret_oldest ? number : *ret_oldest;
             *ret_newest = number > *ret_newest ? number : *ret_newest;

@@ -31,5 +31,7 @@ void journal_file_close(struct journal_file *f);
 int journal_file_append(struct journal_file *f, struct base_str batch);
 /* Rotates when a bound is reached. 0 or an errno (the current file is kept). */
 int journal_file_rotate(struct journal_file *f, base_time now);
+/* Is `name` that of a rotated file? *ret: number of its last line. */
+bool journal_rotated_number(const char *name, uint64_t *ret);
 
 #endif
