@@ -3,15 +3,44 @@
 
 SIM_SRC := $(wildcard test/sim/*.c)
 SIM_OBJ := $(SIM_SRC:%.c=$(BUILD)/%.o)
-SIM_LIBS := $(foreach l,session store authority lease contract base,$(BUILD)/lib/libhf_$(l).a)
+SIM_DEPS := session store authority lease contract base
+SIM_BIN := $(BUILD)/test/sim/sim
 build/inc/sim/.stamp: Makefile test/sim/module.mk
 	@rm -rf build/inc/sim && mkdir -p build/inc/sim/test
-	@for d in session store authority lease contract base; do ln -s ../../../pkg/$$d build/inc/sim/$$d; done
+	@for d in $(SIM_DEPS); do ln -s ../../../pkg/$$d build/inc/sim/$$d; done
 	@ln -s ../../../../test/foundation build/inc/sim/test/foundation; touch $@
 $(SIM_OBJ): $(BUILD)/%.o: %.c build/inc/sim/.stamp
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Ibuild/inc/sim -MMD -MP -c -o $@ $<
 -include $(SIM_OBJ:.o=.d)
-$(BUILD)/test/sim/sim: $(SIM_OBJ) $(FND_CORE:%.c=$(BUILD)/%.o) $(SIM_LIBS)
+$(SIM_BIN): $(SIM_OBJ) $(FND_CORE:%.c=$(BUILD)/%.o) $(foreach l,$(SIM_DEPS),$(BUILD)/lib/libhf_$(l).a)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(call pc_libs,libcjson libcrypto)
+
+SIM_SCENARIOS := $(sort $(wildcard test/sim/scenarios/*.sim))
+# In `make test`; `make sim` runs the full number.
+SIM_SHORT := 20000
+SUITES += test-sim
+.PHONY: sim test-sim sim-scenarios sim-compilers
+## sim            the simulator: scenarios, then 100,000 random schedules (SCHEDULES=N, FROM=SEED); SEED=N replays one
+sim: $(SIM_BIN)
+ifdef SEED
+	@$(SIM_BIN) seed $(SEED)
+else
+	@$(SIM_BIN) scenario $(SIM_SCENARIOS)
+	@$(SIM_BIN) handover
+	@$(SIM_BIN) run $(or $(SCHEDULES),100000) $(or $(FROM),1) 2
+endif
+
+## sim-scenarios  the simulator's scenario files alone
+sim-scenarios: $(SIM_BIN)
+	@$(SIM_BIN) scenario $(SIM_SCENARIOS)
+
+## test-sim       the simulator's short form: scenarios, figures, one trace with both compilers, 20,000 schedules
+test-sim: $(SIM_BIN)
+	@hack/run-tests.sh $(VARIANT)/sim-scenarios $(SIM_BIN) scenario $(SIM_SCENARIOS)
+	@hack/run-tests.sh $(VARIANT)/sim-handover $(SIM_BIN) handover
+	@$(MAKE) -s --no-print-directory CC=clang build/clang/test/sim/sim
+	@$(MAKE) -s --no-print-directory CC=gcc build/gcc/test/sim/sim
+	@hack/run-tests.sh sim-compilers test/sim/compilers.sh build/gcc/test/sim/sim build/clang/test/sim/sim
+	@hack/run-tests.sh $(VARIANT)/sim $(SIM_BIN) run $(SIM_SHORT) $(or $(FROM),1) 2

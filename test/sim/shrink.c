@@ -102,8 +102,10 @@ unsigned sim_shrink(struct sim_world *w, struct sim_plan *plan, const char *viol
 {
     struct shrink s = {.w = w, .best = *plan, .violation = violation};
 
-    while (actions(&s) | rates(&s))
-        ;
+    for (bool better = true; better;) {
+        better = actions(&s);
+        better = rates(&s) || better;
+    }
     settings(&s);
     (void)actions(&s);
     *plan = s.best;

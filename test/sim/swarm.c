@@ -212,7 +212,8 @@ static void chase(struct sim_plan *p, base_time at)
     unsigned n = 1 + (unsigned)below(3);
 
     if (one_in(2)) { /* nobody can confirm on the node that it leaves */
-        struct sim_act *a = act(p, at - between(0, BASE_SEC), one_in(2) ? SIM_F_FND_STOP : SIM_F_CUT);
+        base_time before = between(0, BASE_SEC);
+        struct sim_act *a = act(p, at - before, one_in(2) ? SIM_F_FND_STOP : SIM_F_CUT);
 
         a->node = node;
         a->target = 2 + (int)below(2);
@@ -278,10 +279,13 @@ void sim_plan_swarm(struct sim_plan *p, uint64_t seed)
             mine[n_mine++] = kinds[i];
     n = (unsigned)below(12);
     p->faults_end = between(15 * BASE_SEC, 50 * BASE_SEC);
-    if (n_mine)
-        for (unsigned i = 0; i < n; i++)
-            fill(p, act(p, between(one_in(8) ? 0 : 2 * BASE_SEC, p->faults_end - BASE_SEC),
-                        mine[below(n_mine)]));
+    for (unsigned i = 0; i < n && n_mine; i++) { /* one draw a statement: arguments have no order */
+        base_time at = one_in(8) ? 0 : 2 * BASE_SEC;
+        enum sim_fault what = mine[below(n_mine)];
+
+        at = between(at, p->faults_end - BASE_SEC);
+        fill(p, act(p, at, what));
+    }
     n = one_in(3) ? 0 : 1 + (unsigned)below(2);
     for (unsigned i = 0; i < n; i++)
         chase(p, between(3 * BASE_SEC, p->faults_end - 2 * BASE_SEC));
