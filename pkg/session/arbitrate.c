@@ -83,18 +83,10 @@ static enum conn_state write_reservation(struct session_core *c, struct session_
     n->clearing = clear;
     n->ask = session_write(c, me(c, n), SESSION_FX_STATUS, CONTRACT_BINDING, &n->req.correlation, false, &o);
     n->ask_by = base_time_add(c->now, SESSION_WRITE_WAIT);
-    /* A status write changes nothing but the status; the rest names the object (and the store keeps what it
-     * is). */
     struct contract_binding *b = &o->u.binding;
-    (void)base_copy(b->meta.name, sizeof b->meta.name, n->b.name);
+    session_binding_object(n, b);
     b->meta.uid = n->arb_uid;
     (void)base_copy(b->meta.rv, sizeof b->meta.rv, n->arb_rv);
-    (void)base_copy(b->spec.tenant, sizeof b->spec.tenant, n->b.tenant);
-    (void)base_copy(b->spec.connector, sizeof b->spec.connector, n->b.connector);
-    (void)base_copy(b->spec.vpc, sizeof b->spec.vpc, n->b.vpc);
-    (void)base_copy(b->spec.service, sizeof b->spec.service, n->b.service);
-    b->spec.retention_seconds = -1;
-    b->status = n->b.status;
     b->status.has_prefix = !clear;
     b->status.prefix = clear ? (struct base_prefix){.len = 0} : n->want;
     b->status.prefix_assigned = (struct contract_cond){

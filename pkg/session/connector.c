@@ -155,6 +155,7 @@ static void admit(struct session_core *c, struct session_conn *n)
     }
     fx->u.admit.deadline = n->ses.deadline;
     n->req.flow = 0; /* its flow is the session's now */
+    session_report_opened(c, n);
     n->said.reason = NULL;
 }
 
@@ -301,6 +302,7 @@ static void forget_session(struct session_core *c, struct session_conn *n)
 {
     if (n->ses.flow != 0)
         session_flow_drop(&c->flows, n->ses.flow);
+    session_report_closed(c, n);
     memset(&n->ses, 0, sizeof n->ses);
 }
 
@@ -758,14 +760,15 @@ void session_conn_settle(struct session_core *c, struct session_conn *n)
         }
     }
     session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_SETTLE});
+    session_report_settle(c, n);
     session_conn_free_if_idle(c, n);
 }
 
 void session_conn_wake(struct session_core *c, struct session_conn *n)
 {
-    base_time at = BASE_TIME_NEVER;
+    base_time at = session_report_wake(n);
     if (n->req.flow != 0)
-        at = base_time_add(n->req.since, SESSION_REQUEST_WAIT);
+        at = base_time_min(at, base_time_add(n->req.since, SESSION_REQUEST_WAIT));
     if (n->ask != 0 || n->ask_binding != 0 || n->ask_service != 0)
         at = base_time_min(at, n->ask_by);
     switch (n->state) {

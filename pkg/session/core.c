@@ -211,6 +211,10 @@ void session_conn_answer(struct session_core *c, struct session_conn *n, const s
 {
     if (!n->used || an->ask == 0)
         return;
+    if (an->ask == n->report.ask) {
+        session_report_answer(c, n, an);
+        return;
+    }
     if (an->ask == n->ask_binding) {
         n->ask_binding = 0;
         binding_read(c, n, an);

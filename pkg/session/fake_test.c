@@ -244,6 +244,14 @@ static void check_write(struct world *w, struct w_node *n, enum session_fx_kind 
         cr_assert_eq(m->n_finalizers, old->u.meta.n_finalizers > 0 && same_version ? old->u.meta.n_finalizers
                                                                                    : m->n_finalizers);
     }
+    if (o->kind == CONTRACT_BINDING && strcmp(m->rv, old->u.meta.rv) == 0) {
+        const struct contract_binding_status *s = &o->u.binding.status, *b = &old->u.binding.status;
+        if (s->has_prefix != b->has_prefix)
+            cr_assert_eq(memcmp(&s->last, &b->last, sizeof s->last), 0,
+                         "a reservation leaves the report alone");
+        else
+            cr_assert(base_prefix_eq(&s->prefix, &b->prefix), "a report leaves the reservation alone");
+    }
     if (o->kind == CONTRACT_INSTANCE) {
         cr_assert(!base_uuid_is_zero(&o->u.instance.spec.process_id), "instance write without process id");
         cr_assert_eq(o->u.instance.spec.renew.boot_time_us, w->now / BASE_US,

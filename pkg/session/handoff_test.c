@@ -739,3 +739,45 @@ Test(session_rest, views)
     cr_assert_not(session_core_view(w->node[0].core, 1, &v));
     world_free(w);
 }
+
+Test(session_report, last_session_is_written_and_never_over_a_newer_one)
+{
+    struct world *w = world_usual(2);
+    struct w_flow *a = world_session(w, 0);
+    world_run(w, 3 * W_SEC);
+    struct contract_binding_status *s = &world_get(w, "acme.site1")->u.binding.status;
+    cr_assert_str_eq(s->last.node, "edge1");
+    cr_assert_str_eq(s->last.transport, "HTTP/3");
+    cr_assert_eq(s->last.until, 0);
+    cr_assert_eq(s->ready.status, CONTRACT_COND_TRUE);
+    cr_assert_eq(s->prefix_assigned.status, CONTRACT_COND_TRUE);
+    cr_assert(s->has_prefix && world_passes(w, a));
+    (void)world_session(w, 1);
+    world_run(w, 5 * W_SEC);
+    s = &world_get(w, "acme.site1")->u.binding.status;
+    cr_assert_str_eq(s->last.node, "edge2", "the end on edge1 does not cover the beginning on edge2");
+    cr_assert_eq(s->last.until, 0);
+    uint64_t flow = w->flow[1].flow;
+    world_end(w, flow);
+    world_run(w, 3 * W_SEC);
+    s = &world_get(w, "acme.site1")->u.binding.status;
+    cr_assert_str_eq(s->last.node, "edge2");
+    cr_assert_gt(s->last.until, s->last.since);
+    world_free(w);
+}
+
+Test(session_report, a_report_that_cannot_be_written_disturbs_nobody)
+{
+    static const enum w_fault faults[] = {W_CONFLICT, W_LOST, W_DENIED, W_NO_ANSWER};
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        struct world *w = world_usual(1);
+        struct w_flow *f = world_session(w, 0);
+        w->node[0].write_fault[CONTRACT_BINDING] = faults[i];
+        world_run(w, 30 * W_SEC);
+        cr_assert(world_passes(w, f));
+        cr_assert(world_get(w, "acme.site1")->u.binding.status.has_prefix);
+        if (faults[i] == W_CONFLICT)
+            cr_assert_str_eq(world_get(w, "acme.site1")->u.binding.status.last.node, "edge1", "tried again");
+        world_free(w);
+    }
+}

@@ -239,6 +239,18 @@ struct session_said { /* the last audited refusal: repeats are recorded once in 
     uint64_t credential;
     base_time at;
 };
+struct session_report { /* binding.status.lastSession: a report, never an authority; written when there is time */
+    bool due, closed;
+    base_time at; /* when to write it */
+    uint64_t ask;
+    base_time ask_by;
+    unsigned tries;
+    enum session_transport transport;
+    base_wall since, until;
+    struct base_uuid claim_uid; /* the session's generation */
+    int64_t epoch;
+    uint64_t counter;
+};
 struct session_claim { /* the row that this connector holds or held here; uid zero = none */
     struct base_uuid uid;
     char rv[CONTRACT_RV_SIZE];
@@ -314,6 +326,7 @@ struct session_conn {
     struct base_uuid
         cached_uid; /* a row of ours that the watch has shown before its write was known to have landed */
     struct session_said said;
+    struct session_report report;
 };
 
 /* ---- releases
@@ -574,6 +587,16 @@ void session_release_claim(struct session_core *c, struct session_conn *n, const
 void session_job_settle(struct session_core *c, struct session_job *j);
 void session_job_answer(struct session_core *c, struct session_job *j, const struct session_answer *an);
 void session_job_wake(struct session_core *c, struct session_job *j);
+
+/* ---- report.c
+ * --------------------------------------------------------------------------------------------------------- */
+void session_report_opened(struct session_core *c, struct session_conn *n);
+void session_report_closed(struct session_core *c, struct session_conn *n);
+void session_report_settle(struct session_core *c, struct session_conn *n);
+void session_report_answer(struct session_core *c, struct session_conn *n, const struct session_answer *an);
+base_time session_report_wake(const struct session_conn *n);
+/* The binding as a status write names it: everything that the write does not mean stays. */
+void session_binding_object(const struct session_conn *n, struct contract_binding *ret);
 
 /* ---- drain.c, request.c
  * ----------------------------------------------------------------------------------------------------- */
