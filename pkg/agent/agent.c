@@ -209,6 +209,7 @@ static void on_note(struct agent *a, enum contract_kind kind, const struct kubes
         gone.kind = kind;
         if (!n->name || base_copy(gone.u.meta.name, sizeof gone.u.meta.name, n->name))
             return;
+        (void)base_copy(gone.u.meta.rv, sizeof gone.u.meta.rv, n->version ? n->version : "");
         in.u.row.kind = kind;
         in.u.row.deleted = true;
         in.u.row.object = &gone;

@@ -299,7 +299,8 @@ void session_att_row(struct session_core *c, const struct contract_attachment *r
     a->seen = a->in_cache = !deleted;
     if (deleted) {
         int order = 0;
-        if (!a->have_row || !base_uuid_eq(&a->row.meta.uid, &row->meta.uid) ||
+        bool any = base_uuid_is_zero(&row->meta.uid) && !base_mutant("row.unreadable"); /* as in catalog.c */
+        if (!a->have_row || (!any && !base_uuid_eq(&a->row.meta.uid, &row->meta.uid)) ||
             (base_rv_cmp(row->meta.rv, a->row.meta.rv, &order) == BASE_OK && order < 0))
             return;
         a->have_row = false;

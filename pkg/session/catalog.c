@@ -224,9 +224,32 @@ bool session_claim_apply(struct session_core *c, struct session_conn *n, const s
     return true;
 }
 
+/* An object that nobody can read counts as absent, and all that is known of it is its name: whatever had that
+ * name is gone. */
+static bool names_it(const struct base_uuid *gone, const struct base_uuid *known)
+{
+    return base_uuid_eq(gone, known) || (base_uuid_is_zero(gone) && !base_mutant("row.unreadable"));
+}
+
+static struct session_conn *conn_by_claim(struct session_core *c, const char *claim)
+{
+    char name[CONTRACT_NAME_SIZE];
+    for (uint32_t i = 0; i < c->cfg.max_connectors; i++) {
+        struct session_conn *n = &c->conn[i];
+        if (!n->used || n->state == CONN_IDLE)
+            continue;
+        contract_claim_name(name, base_uuid_is_zero(&n->claim.uid) ? &n->want : &n->claim.prefix);
+        if (strcmp(name, claim) == 0)
+            return n;
+    }
+    return NULL;
+}
+
 static struct session_conn *claim_conn(struct session_core *c, const struct contract_claim *row)
 {
     char name[CONTRACT_NAME_SIZE];
+    if (base_uuid_is_zero(&row->meta.uid))
+        return conn_by_claim(c, row->meta.name);
     if (contract_binding_name(name, row->spec.tenant, row->spec.connector, NULL) != BASE_OK)
         return NULL;
     return session_conn_find(c, name);
@@ -235,11 +258,12 @@ static struct session_conn *claim_conn(struct session_core *c, const struct cont
 void session_claim_row(struct session_core *c, const struct contract_claim *row, bool deleted)
 {
     struct session_conn *n = claim_conn(c, row);
-    if (n && deleted && base_uuid_eq(&n->cached_uid, &row->meta.uid))
+    if (n && deleted && names_it(&row->meta.uid, &n->cached_uid))
         n->cached_uid = (struct base_uuid){{0}};
-    if (n && base_uuid_eq(&n->claim.uid, &row->meta.uid) && !base_uuid_is_zero(&row->meta.uid)) {
+    if (n && names_it(&row->meta.uid, &n->claim.uid) && !base_uuid_is_zero(&n->claim.uid)) {
         if (deleted) {
-            /* it left the selector, or is gone: zero and stop at once; the release reads what became of it */
+            /* it left the selector, is gone or makes no sense: zero and stop at once; the release reads what
+             * became of it */
             if (older(row->meta.rv, n->claim.rv))
                 return;
             n->claim.in_cache = false;
@@ -282,7 +306,7 @@ void session_claim_row(struct session_core *c, const struct contract_claim *row,
 static void binding_deleted(struct session_core *c, const struct contract_binding *b)
 {
     struct session_conn *n = session_conn_find(c, b->meta.name);
-    if (!n || !n->bound || !base_uuid_eq(&n->b.uid, &b->meta.uid) || older(b->meta.rv, n->b.rv))
+    if (!n || !n->bound || !names_it(&b->meta.uid, &n->b.uid) || older(b->meta.rv, n->b.rv))
         return;
     session_binding_gone(c, n);
 }
@@ -290,7 +314,7 @@ static void binding_deleted(struct session_core *c, const struct contract_bindin
 static void service_deleted(struct session_core *c, const struct contract_service *row)
 {
     struct session_service *s = service_find(c, row->meta.name);
-    if (s && base_uuid_eq(&s->s.uid, &row->meta.uid) && !older(row->meta.rv, s->s.rv))
+    if (s && names_it(&row->meta.uid, &s->s.uid) && !older(row->meta.rv, s->s.rv))
         service_gone(c, s);
 }
 

@@ -52,9 +52,16 @@ static void remember_sent(struct session_instance *i, int64_t boot_us)
     i->sent_us[i->n_sent++ % SESSION_RENEWALS] = boot_us;
 }
 
+/* Every renewal that may still stand in the row is remembered: in an outage they fail at this pace until the
+ * longest lease is over. */
+_Static_assert(SESSION_RENEWALS *(SESSION_RETRY_MAX - SESSION_RETRY_MAX / 5) > 310 * BASE_SEC,
+               "one that landed long ago must not look like another machine's");
+
 static bool was_sent(const struct session_instance *i, int64_t boot_us)
 {
     unsigned n = i->n_sent < SESSION_RENEWALS ? i->n_sent : SESSION_RENEWALS;
+    if (i->renewed != 0 && boot_us * BASE_US == i->renewed)
+        return true; /* the last one that is known to have landed, whatever was sent since */
     for (unsigned k = 0; k < n; k++)
         if (i->sent_us[k] == boot_us)
             return true;
@@ -778,9 +785,11 @@ void session_inst_row(struct session_core *c, const struct contract_instance *ro
         return; /* another provider's, or of another name */
     i->in_cache = i->seen = !deleted;
     if (deleted) {
-        if (i->have_watched && base_uuid_eq(&i->watched.meta.uid, &row->meta.uid))
+        /* no uid: all that is known is that the object of this name makes no sense, and counts as absent */
+        bool any = base_uuid_is_zero(&row->meta.uid) && !base_mutant("row.unreadable");
+        if (i->have_watched && (any || base_uuid_eq(&i->watched.meta.uid, &row->meta.uid)))
             i->have_watched = false;
-        if (i->have_row && (!base_uuid_eq(&i->row.meta.uid, &row->meta.uid) ||
+        if (i->have_row && ((!any && !base_uuid_eq(&i->row.meta.uid, &row->meta.uid)) ||
                             (base_rv_cmp(rv, i->row.meta.rv, &order) == BASE_OK && order < 0)))
             return; /* of an object before this one */
         session_inst_event(c, INST_EV_GONE, NULL);

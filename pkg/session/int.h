@@ -37,7 +37,7 @@
 #define SESSION_DESKS 64                   /* rows between the read and the write that it decides */
 #define SESSION_PROOFS 4                   /* of one collection, on their way at once */
 #define SESSION_PROOF_AGAIN (4 * BASE_SEC)
-#define SESSION_RENEWALS 64 /* renewals sent and remembered, to tell a twin */
+#define SESSION_RENEWALS 1024 /* renewals sent and remembered, to tell a twin */
 
 /* ---- reasons
  * ---------------------------------------------------------------------------------------------------- */
