@@ -25,7 +25,7 @@ struct kube_call {
     struct http_call *http;
     /* the request */
     const char *method; /* one of ours */
-    char *path, *content_type, *audit_id, *body;
+    char *path, *content_type, *audit_id, *header, *body;
     size_t body_len;
     int lane;
     base_time deadline, idle;
@@ -156,6 +156,7 @@ static void call_free(struct kube_call *k)
     base_free(k->path);
     base_free(k->content_type);
     base_free(k->audit_id);
+    kube_wipe(k->header);
     base_free(k->body);
     kube_frame_fini(&k->frame);
     base_free(k);
@@ -310,7 +311,7 @@ static int send_it(struct kube_call *k, struct base_err *err)
     const struct kube_config *cfg;
     base_time now = loop_clock();
     char host[320], type[160], agent[200], audit[160], *url, *auth = NULL;
-    const char *headers[6];
+    const char *headers[7];
     struct http_handler h = {on_head, on_body, on_done, k};
     struct http_req r = {
         .method = k->method, .headers = headers, .repeatable = strcmp(k->method, "GET") == 0};
@@ -336,6 +337,8 @@ static int send_it(struct kube_call *k, struct base_err *err)
         base_fmt(audit, sizeof audit, "Audit-ID: %s", k->audit_id);
         headers[r.n_headers++] = audit;
     }
+    if (k->header)
+        headers[r.n_headers++] = k->header;
     if (cfg->tls_server_name) {
         base_fmt(host, sizeof host, "Host: %s", c->hostport);
         headers[r.n_headers++] = host;
@@ -409,6 +412,8 @@ static int check(const struct kube_client *c, const struct kube_req *req, struct
                             "request: content_type is no header value of 1..128 characters");
     if (req->audit_id && !header_text(req->audit_id, 128))
         return base_err_set(err, BASE_EINVAL, "request: audit_id is no header value of 1..128 characters");
+    if (req->header && (!header_text(req->header, 16384) || !strchr(req->header, ':')))
+        return base_err_set(err, BASE_EINVAL, "request: header is no \"Name: value\" of at most 16 KiB");
     return BASE_OK;
 }
 
@@ -426,8 +431,10 @@ static int start(struct kube_client *c, const struct kube_req *req, struct kube_
     k->path = base_strdup(req->path);
     k->content_type = base_strdup(req->content_type ? req->content_type : "application/json");
     k->audit_id = req->audit_id ? base_strdup(req->audit_id) : NULL;
+    k->header = req->header ? base_strdup(req->header) : NULL;
     k->body = base_calloc(1, req->body.len + 1);
-    if (!k->path || !k->content_type || !k->body || (req->audit_id && !k->audit_id)) {
+    if (!k->path || !k->content_type || !k->body || (req->audit_id && !k->audit_id) ||
+        (req->header && !k->header)) {
         rc = base_err_set(err, BASE_ENOMEM, "request: no memory");
     } else {
         if (req->body.len)

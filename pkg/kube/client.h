@@ -47,6 +47,7 @@ struct kube_req {
     struct base_str body;
     const char *content_type; /* NULL: application/json */
     const char *audit_id;     /* NULL: none */
+    const char *header;       /* one more "Name: value", at most 16 KiB; may be a secret: in no log or error; NULL: none */
     base_time timeout;        /* ns from now, whole request; 0 = 10 s */
     int lane;
 };

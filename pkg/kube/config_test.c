@@ -411,12 +411,17 @@ Test(kube_config, credentials_are_read_again_and_the_last_good_ones_kept)
     kube_creds_refresh(&cr, t + 120 * BASE_SEC, false);
     cr_assert_str_eq(c->token, "two");
     put("token", "thr ee");
-    kube_creds_refresh(&cr, t + 129 * BASE_SEC, false);
     kube_creds_refresh(&cr, t + 130 * BASE_SEC, false);
     cr_assert_str_eq(c->token, "two");
     cr_assert_eq(cr.gen, gen);
+    put("token", "three");
+    kube_creds_refresh(&cr, t + 139 * BASE_SEC, false);
+    cr_assert_str_eq(c->token, "two", "not yet due");
+    kube_creds_refresh(&cr, t + 140 * BASE_SEC, false);
+    cr_assert_str_eq(c->token, "three", "10 s after a failed read");
+    cr_assert_eq(cr.gen, ++gen);
     put("token", "four");
-    kube_creds_refresh(&cr, t + 131 * BASE_SEC, true);
+    kube_creds_refresh(&cr, t + 141 * BASE_SEC, true);
     cr_assert_str_eq(c->token, "four", "forced");
     cr_assert_eq(cr.gen, ++gen);
     /* a new certificate without its key yet */

@@ -255,6 +255,17 @@ Test(kube_frame, the_bound_is_exact_whatever_the_cut)
         }
 }
 
+Test(kube_frame, the_bound_holds_for_a_line_that_comes_whole)
+{
+    struct kube_frame f;
+    struct lines l = {0};
+
+    kube_frame_init(&f, 8);
+    cr_assert_eq(kube_frame_feed(&f, BASE_STR("xxxxxxxx\nxxxxxxxxx\nx\n"), on_line, &l), BASE_EFULL);
+    cr_assert_str_eq(l.text, "xxxxxxxx|");
+    kube_frame_fini(&f);
+}
+
 Test(kube_frame, stops_when_told)
 {
     struct kube_frame f;

@@ -106,6 +106,7 @@ Test(loop_log, nothing_in_a_value_can_break_or_forge_a_line)
         {"\xe2\x80\xa8\xe2\x80\xae", "\\u2028\\u202e"},
         {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
         {"\xff\xc0\x80", "\\ufffd\\ufffd\\ufffd"},
+        {"\xc3(\xe2\x28\xa1", "\\ufffd(\\ufffd(\\ufffd"},
         {"\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd"},
         {"\xf0\x9f\x98\x80\xf0\x9f", "\xf0\x9f\x98\x80\\ufffd\\ufffd"},
     };
