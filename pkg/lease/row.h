@@ -112,7 +112,8 @@ struct lease_attempt { /* one write of a claim */
     struct base_uuid uid; /* the row it was decided on; zero for acquire */
     char rv[CONTRACT_RV_SIZE];
     struct base_uuid lease_uuid; /* the nonce; release: the lease that is released */
-    int64_t epoch;               /* release: the epoch that is released */
+    int64_t epoch;               /* release: the epoch that is released; else the one that it was seen to have
+                                    landed with, 0 = not seen */
     base_time sent;              /* CLOCK_BOOTTIME before it was sent */
 };
 /* `row` is what a read after the loss showed, NULL for 404. */

@@ -277,21 +277,22 @@ void session_claim_row(struct session_core *c, const struct contract_claim *row,
     }
     if (deleted || !lease_row_mine(row, &c->inst.me))
         return;
-    const struct lease_attempt *a = n ? session_attempt_of(n, &row->spec.lease_uuid) : NULL;
-    if (a && (n->state == CONN_CLAIMING || n->state == CONN_RETRYING || n->state == CONN_CHECKING)) {
+    struct lease_attempt *a = n ? session_attempt_of(n, &row->spec.lease_uuid) : NULL;
+    if (a && !base_mutant("late.remembered")) {
         /* our nonce is there: it landed, with the deadline of that attempt's send; the row is known to the
          * watch */
         struct session_answer an = {.ask = n->ask, .code = BASE_OK, .sent = a->sent};
+        n->cached_uid = row->meta.uid;
+        a->epoch = row->spec.epoch;
         if (n->state == CONN_CLAIMING && a == &n->attempt && n->op != LEASE_CLOSING) {
             struct contract_object o = {.kind = CONTRACT_CLAIM};
             o.u.claim = *row;
             an.objects = &o;
             an.n_objects = 1;
-            n->cached_uid = row->meta.uid;
             session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_WROTE, .answer = &an});
         }
-        n->cached_uid = row->meta.uid;
-        return; /* else: the read that is on its way, or comes next, finds it */
+        return; /* else: the read that is on its way, or comes next, finds it; or nobody waits any more, and
+                   session_drop_attempts gives it back */
     }
     if (row->spec.release_time != 0 || row->meta.deleting != 0)
         return;

@@ -10,8 +10,7 @@
 
 #include <string.h>
 
-const struct lease_attempt *session_attempt_of(const struct session_conn *n,
-                                               const struct base_uuid *lease_uuid)
+struct lease_attempt *session_attempt_of(struct session_conn *n, const struct base_uuid *lease_uuid)
 {
     if (n->attempt.op != 0 && base_uuid_eq(&n->attempt.lease_uuid, lease_uuid))
         return &n->attempt;
@@ -19,6 +18,20 @@ const struct lease_attempt *session_attempt_of(const struct session_conn *n,
         if (n->unknown[i].op != 0 && base_uuid_eq(&n->unknown[i].lease_uuid, lease_uuid))
             return &n->unknown[i];
     return NULL;
+}
+
+/* Nobody waits for them any more. One that the watch has shown meanwhile is held by this process with no
+ * session of it: it is given back; one that lands later is when the watch shows it (catalog.c). */
+void session_drop_attempts(struct session_core *c, struct session_conn *n)
+{
+    struct lease_attempt *all[] = {&n->attempt, &n->unknown[0], &n->unknown[1]};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct lease_attempt *a = all[i];
+        if (a->op != 0 && a->op != LEASE_CLOSING && a->epoch != 0 && !base_mutant("late.release"))
+            session_release(c, &n->want, &n->cached_uid, &a->lease_uuid, a->epoch, "LateLanding",
+                            &n->req.correlation);
+        a->op = (enum lease_op)0;
+    }
 }
 
 /* The row (if any) is on the desk. */

@@ -693,7 +693,7 @@ void session_conn_event(struct session_core *c, struct session_conn *n, const st
             c->busy++;
         if (to == CONN_IDLE) {
             c->busy--;
-            n->unknown[0].op = n->unknown[1].op = n->attempt.op = (enum lease_op)0;
+            session_drop_attempts(c, n);
             session_dirty(c, ENTITY_DRAIN);
         }
         session_trace(c, "connector", n->b.name, session_conn_state_name(from), session_conn_state_name(to),

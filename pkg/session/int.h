@@ -562,8 +562,8 @@ enum conn_state session_on_audited(struct session_core *c, struct session_conn *
 enum conn_state session_on_claimed(struct session_core *c, struct session_conn *n, const struct conn_in *in);
 enum conn_state session_landed(struct session_core *c, struct session_conn *n,
                                const struct contract_claim *row, base_time sent);
-const struct lease_attempt *session_attempt_of(const struct session_conn *n,
-                                               const struct base_uuid *lease_uuid);
+struct lease_attempt *session_attempt_of(struct session_conn *n, const struct base_uuid *lease_uuid);
+void session_drop_attempts(struct session_core *c, struct session_conn *n);
 
 /* ---- conditions.c: contract section 7
  * ------------------------------------------------------------------------------------- */

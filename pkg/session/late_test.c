@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A claim that landed late and has no session is released at once (contract section 4), also when the watch
+ * showed it while its connector was still being looked at, and nobody came back to it.
+ */
+#include "session/fake_test.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static struct contract_claim *claim_of(struct world *w)
+{
+    char name[CONTRACT_NAME_SIZE];
+    contract_claim_name(name, &world_get(w, "acme.site1")->u.binding.status.prefix);
+    return world_claim(w, name);
+}
+
+static void until_state(struct world *w, const char *state)
+{
+    for (int i = 0; i < 2000 && strcmp(world_state(w, 0), state) != 0; i++)
+        world_run(w, W_MS);
+    cr_assert_str_eq(world_state(w, 0), state);
+}
+
+Test(session_late, seen_by_the_watch_and_then_nobody_waits)
+{
+    for (int takeover = 0; takeover < 2; takeover++) {
+        struct world *w = world_usual(1);
+        if (takeover) {
+            world_end(w, world_session(w, 0)->flow);
+            world_run(w, 3 * W_SEC);
+        }
+        w->node[0].write_fault[CONTRACT_CLAIM] = W_LATE;
+        uint64_t flow = world_connect(w, 0, W_URI);
+        until_state(w, "Retrying");
+        world_land(w);
+        world_run(w, 60 * W_MS); /* the watch shows it */
+        cr_assert_str_eq(world_state(w, 0), "Retrying");
+        world_end(w, flow);
+        world_run(w, W_SEC);
+        cr_assert_str_eq(world_state(w, 0), "Idle");
+        struct contract_claim *k = claim_of(w);
+        cr_assert_not_null(k);
+        cr_assert_eq(k->spec.epoch, takeover ? 2 : 1);
+        cr_assert_neq(k->spec.release_time, 0, "held by this process, with no session");
+        world_free(w);
+    }
+}
+
+Test(session_late, seen_by_the_watch_and_then_the_api_goes_away)
+{
+    struct world *w = world_usual(1);
+    w->node[0].write_fault[CONTRACT_CLAIM] = W_LATE;
+    uint64_t flow = world_connect(w, 0, W_URI);
+    until_state(w, "Retrying");
+    world_land(w);
+    world_run(w, 60 * W_MS);
+    w->node[0].read_fault[CONTRACT_CLAIM] = W_DOWN;
+    world_run(w, 2 * W_SEC);
+    cr_assert_eq(world_flow(w, flow)->status, 503, "%s", world_flow(w, flow)->reason);
+    cr_assert_str_eq(world_state(w, 0), "Idle");
+    cr_assert_neq(claim_of(w)->spec.release_time, 0, "held by this process, with no session");
+    world_free(w);
+}
