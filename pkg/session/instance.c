@@ -125,6 +125,8 @@ static enum inst_state down(struct session_core *c, enum session_why why, bool l
     new_identity(c);
     i->why = why;
     i->lost = lost;
+    if (lost && !base_mutant("instance.twin-wait"))
+        i->before = (struct base_uuid){{0}}; /* whoever writes in that name now is a twin, not this process */
     return start_over(c);
 }
 
@@ -249,6 +251,8 @@ static enum inst_state on_read(struct session_core *c, const struct session_in *
             return held(c, row);
         i->lost = true; /* a twin: a renewal that I never sent */
         new_identity(c);
+        if (!base_mutant("instance.twin-wait"))
+            i->before = (struct base_uuid){{0}};
     }
     return decide_anew(c, row);
 }
