@@ -589,6 +589,11 @@ static void found_claim(struct world *w, struct w_node *n, struct contract_objec
     if (n->foundation_watch_silent)
         return;
     bool here = strcmp(s->holder.node, n->name) == 0;
+    if (!base_uuid_eq(&g->uid, &k->meta.uid)) {
+        g->uid = k->meta.uid;
+        g->epoch = g->seen_epoch = g->tomb = 0;
+        g->deadline = 0;
+    }
     if (g->seen_epoch != s->epoch) {
         g->seen_epoch = s->epoch;
         g->first_seen = w->now;
@@ -861,8 +866,10 @@ void world_agent_kill(struct world *w, int i)
     w->node[i].agent_alive = false;
     serials[i]++;
     for (size_t k = 0; k < w->n_flow; k++)
-        if (w->flow[k].node == i)
+        if (w->flow[k].node == i) {
             w->flow[k].deadline = -1;
+            w->flow[k].ended = true;
+        }
 }
 
 struct contract_object *world_service(struct world *w, const char *name, const char *pool)

@@ -45,6 +45,7 @@ struct w_flow {
 };
 struct w_gate { /* a foundation's gate for one prefix */
     char name[CONTRACT_NAME_SIZE];
+    struct base_uuid uid; /* of the object: another one starts from nothing */
     int64_t epoch;
     base_time first_seen;
     int64_t seen_epoch;
@@ -75,7 +76,7 @@ struct w_node {
     char by_reason[256][48]; /* reasons of the audit records, in order */
     unsigned by_reason_n;
     unsigned rounds; /* sequential store round trips of the agent since the last world_rounds */
-    struct w_gate gate[16];
+    struct w_gate gate[W_OBJECTS];
     uint64_t devices;
 };
 struct world {

@@ -33,9 +33,9 @@
 #define SESSION_RETRY_MIN (100 * BASE_MS)
 #define SESSION_RETRY_MAX (500 * BASE_MS)
 #define SESSION_DRAIN_WAIT (15 * BASE_SEC) /* then the process may go, whatever did not land */
-#define SESSION_LOOPS_MAX 24               /* rounds of arbitration for one request */
-#define SESSION_DESKS 64                   /* rows between the read and the write that it decides */
-#define SESSION_PROOFS 4                   /* of one collection, on their way at once */
+#define SESSION_LOOPS_MAX 200 /* steps of arbitration for one request: two for each prefix that is taken */
+#define SESSION_DESKS 64      /* rows between the read and the write that it decides */
+#define SESSION_PROOFS 4      /* of one collection, on their way at once */
 #define SESSION_PROOF_AGAIN (4 * BASE_SEC)
 #define SESSION_RENEWALS 1024 /* renewals sent and remembered, to tell a twin */
 
@@ -239,7 +239,8 @@ struct session_said { /* the last audited refusal: repeats are recorded once in 
     uint64_t credential;
     base_time at;
 };
-struct session_report { /* binding.status.lastSession: a report, never an authority; written when there is time */
+struct session_report { /* binding.status.lastSession: a report, never an authority; written when there is
+                           time */
     bool due, closed;
     base_time at; /* when to write it */
     uint64_t ask;
@@ -589,7 +590,8 @@ void session_job_answer(struct session_core *c, struct session_job *j, const str
 void session_job_wake(struct session_core *c, struct session_job *j);
 
 /* ---- report.c
- * --------------------------------------------------------------------------------------------------------- */
+ * ---------------------------------------------------------------------------------------------------------
+ */
 void session_report_opened(struct session_core *c, struct session_conn *n);
 void session_report_closed(struct session_core *c, struct session_conn *n);
 void session_report_settle(struct session_core *c, struct session_conn *n);
