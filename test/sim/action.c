@@ -477,6 +477,31 @@ static void renew_service(struct sim_world *w, const struct sim_act *a, unsigned
     sim_make_service(w);
 }
 
+static void pool(struct sim_world *w, bool other)
+{
+    const struct contract_object *o = sim_api_get(w, CONTRACT_SERVICE, "svc-a");
+
+    if (!o || o->u.service.revoked)
+        return;
+    w->tmp = *o;
+    (void)base_prefix_parse(&w->tmp.u.service.pool,
+                            other ? BASE_STR("fd12:0:0:2::/64") : BASE_STR("fd12:0:0:1::/64"));
+    SIM_SAY(w, "authority gives svc-a %s pool", other ? "another" : "its first");
+    (void)sim_api_admin(w, STORE_UPDATE, &w->tmp, NULL);
+}
+
+static void pool_move(struct sim_world *w, const struct sim_act *a, unsigned index)
+{
+    (void)a, (void)index;
+    pool(w, true);
+}
+
+static void pool_back(struct sim_world *w, const struct sim_act *a, unsigned index)
+{
+    (void)a, (void)index;
+    pool(w, false);
+}
+
 static void authority_out(struct sim_world *w, const struct sim_act *a, unsigned index)
 {
     (void)index;
@@ -632,6 +657,7 @@ static const struct {
     [SIM_F_BINDING_SUSPEND] = {suspend, resume, NULL},
     [SIM_F_SERVICE_REVOKE] = {revoke, renew_service, NULL},
     [SIM_F_AUTHORITY_OUT] = {authority_out, NULL, NULL},
+    [SIM_F_POOL_MOVE] = {pool_move, pool_back, NULL},
     [SIM_F_OPERATOR_DRAIN] = {operator_drain, operator_undrain, NULL},
     [SIM_F_FOREIGN_ROW] = {foreign, NULL, NULL},
     [SIM_F_LEASE_CHANGE] = {lease_change, start, NULL},

@@ -285,6 +285,10 @@ static void stepped(struct sim_world *w, struct sim_proc *p, struct sim_req *r)
 
     if (!f || f->r)
         return;
+    if (r->code == BASE_OK && !w->healed && sim_chance(p, w->plan->rate[SIM_F_PROOF_FAIL])) {
+        sim_fired(w, SIM_F_PROOF_FAIL);
+        r->code = BASE_EPROTO;
+    }
     if (r->code != BASE_OK) {
         if (++f->failures < 2) {
             step1(w, p, r->coll, f);

@@ -218,6 +218,9 @@ static void claim_written(struct sim_world *w, const struct sim_req *r, const st
     }
     if (c->meta.deleting && !e->lost)
         e->lost = w->now;
+    if (!e->opened && c->status.gate.state == CONTRACT_GATE_OPEN && c->status.gate.epoch == e->epoch &&
+        c->status.accepted_epoch == e->epoch && base_uuid_eq(&c->status.accepted_lease_uuid, &e->lease))
+        e->opened = w->now;
     if (c->status.closed_epoch > 0 && gate_open(w, &c->meta.uid, c->status.closed_epoch, &node)) {
         sim_fail(w, "S8: closedEpoch covers an epoch whose gate is open",
                  "%s closedEpoch %lld, gate on %s (%d)", c->meta.name, (long long)c->status.closed_epoch,
@@ -439,6 +442,12 @@ void sim_saw_admit(struct sim_world *w, struct sim_proc *p, struct sim_flow *f)
     }
     f->epoch = e->epoch;
     f->uid = e->uid;
+    if (!e->opened)
+        sim_fail(w, "S3: a session was admitted before the foundation said that its gate is open",
+                 "%s epoch %lld", name, (long long)e->epoch);
+    if (f->tun_id == 0)
+        sim_fail(w, "S3: a session was admitted without a device", "%s epoch %lld", name,
+                 (long long)e->epoch);
     if (w->res.admits > 1)
         for (unsigned i = 0; i < w->high_flow; i++)
             if (w->flow[i].flow && &w->flow[i] != f && w->flow[i].client == f->client &&

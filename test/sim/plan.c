@@ -62,6 +62,7 @@ static const char *const names[SIM_FAULT_N] = {
     [SIM_F_BINDING_SUSPEND] = "binding-suspend",
     [SIM_F_SERVICE_REVOKE] = "service-revoke",
     [SIM_F_AUTHORITY_OUT] = "authority-out",
+    [SIM_F_POOL_MOVE] = "pool-move",
     [SIM_F_OPERATOR_DRAIN] = "operator-drain",
     [SIM_F_FOREIGN_ROW] = "foreign-row",
     [SIM_F_LEASE_CHANGE] = "lease-change",

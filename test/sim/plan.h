@@ -77,6 +77,7 @@ enum sim_fault {
     SIM_F_BINDING_SUSPEND, /* and resumed */
     SIM_F_SERVICE_REVOKE,  /* and a new one made */
     SIM_F_AUTHORITY_OUT,
+    SIM_F_POOL_MOVE, /* the service's pool becomes another one, and the old one again */
     SIM_F_OPERATOR_DRAIN,
     SIM_F_FOREIGN_ROW,  /* somebody else's claim at the reserved prefix */
     SIM_F_LEASE_CHANGE, /* the agent restarts with another L: rolling upgrade */

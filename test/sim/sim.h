@@ -272,6 +272,7 @@ struct sim_epoch {
     base_time commit;
     base_time lost; /* when the row stopped naming it: taken over, released, deleted; 0 = it still does */
     int32_t lease_s, max_lease_s;
+    base_time opened; /* since when the row said that its gate is open */
     bool released;
     bool closed; /* closedEpoch covers it */
     bool ended;  /* its row is gone for good */

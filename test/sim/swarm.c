@@ -139,6 +139,7 @@ static void fill(struct sim_plan *p, struct sim_act *a)
         return;
     case SIM_F_API_DOWN:
     case SIM_F_SERVICE_REVOKE:
+    case SIM_F_POOL_MOVE:
     case SIM_F_AUTHORITY_OUT:
         return;
     default:
@@ -181,6 +182,7 @@ static const enum sim_fault kinds[] = {
     SIM_F_BINDING_SUSPEND,
     SIM_F_SERVICE_REVOKE,
     SIM_F_AUTHORITY_OUT,
+    SIM_F_POOL_MOVE,
     SIM_F_OPERATOR_DRAIN,
     SIM_F_FOREIGN_ROW,
     SIM_F_LEASE_CHANGE,
@@ -194,13 +196,17 @@ static const enum sim_fault kinds[] = {
 static void rates(struct sim_plan *p)
 {
     static const uint32_t some[] = {1000, 5000, 20000, 60000, 150000};
+    static const enum sim_fault rare[] = {SIM_F_BARRIER_LATE, SIM_F_TUN_FAIL, SIM_F_PROOF_FAIL};
 
     if (one_in(4))
         return;
     for (unsigned f = SIM_F_NONE + 1; f < SIM_F_RATES_END; f++)
         if (one_in(4))
             p->rate[f] = some[below(BASE_LEN(some))];
-    p->rate[SIM_F_REORDER] = 0; /* follows from the others */
+    p->rate[SIM_F_REORDER] = 0;                   /* follows from the others */
+    for (unsigned i = 0; i < BASE_LEN(rare); i++) /* few chances in a run */
+        if (p->rate[rare[i]])
+            p->rate[rare[i]] = 50000 + 5 * p->rate[rare[i]];
     if (p->rate[SIM_F_NEVER] > 20000)
         p->rate[SIM_F_NEVER] = 20000;
 }
