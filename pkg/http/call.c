@@ -96,11 +96,13 @@ static bool token(const char *z)
 
 static int check(const struct http_req *r, struct base_err *err)
 {
+    const char *scheme = r->plain ? "http://" : "https://";
+
     if (!token(r->method))
         return base_err_set(err, BASE_EINVAL, "http: the method must be 1..15 capital letters");
-    if (!r->url || strncmp(r->url, "https://", 8) != 0 || !clean_line(r->url) || strchr(r->url, ' '))
+    if (!r->url || strncmp(r->url, scheme, strlen(scheme)) != 0 || !clean_line(r->url) || strchr(r->url, ' '))
         return base_err_set(err, BASE_EINVAL,
-                            "http: the URL must begin with https:// and hold no space or control character");
+                            "http: the URL must begin with %s and hold no space or control character", scheme);
     for (unsigned i = 0; i < r->n_headers; i++)
         if (!clean_line(r->headers[i])) /* the text may hold a token: it is not shown */
             return base_err_set(err, BASE_EINVAL, "http: header %u holds a control character", i);
@@ -144,7 +146,7 @@ static bool set_options(struct http_call *c, const struct http_req *r)
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_QUICK_EXIT, 1L); /* or giving up would wait for a slow name server */
     SET(CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
-    SET(CURLOPT_PROTOCOLS_STR, "https");
+    SET(CURLOPT_PROTOCOLS_STR, r->plain ? "http" : "https");
     SET(CURLOPT_FOLLOWLOCATION, 0L);
     SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     SET(CURLOPT_PROXY, r->proxy ? r->proxy : "");

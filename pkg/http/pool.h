@@ -47,7 +47,8 @@ struct http_tls {
 
 struct http_req {
     const char *method;
-    const char *url;            /* https only */
+    const char *url;            /* https, unless `plain` */
+    bool plain;                 /* http, without TLS: only for what may be read on the wire */
     const char *const *headers; /* "Name: value" lines */
     unsigned n_headers;
     struct base_str body;
