@@ -458,6 +458,7 @@ struct agent *agent_free(struct agent *a)
     for (int k = CONTRACT_INSTANCE; k < CONTRACT_KIND_N; k++)
         kubestore_watch_free(a->watch[k]);
     kubestore_free(a->store);
+    agent_forget_requests(a);
     kube_client_free(a->client);
     kube_config_free(a->kube_config);
     agent_web_free(a->health);

@@ -49,6 +49,7 @@ struct agent {
     struct agent_web *health, *metrics;
     struct session_core *core; /* NULL until the boot is done */
     struct session_out *out;
+    struct agent_pending *pending; /* requests that the store has not answered (effects.c) */
     struct base_buf line; /* one audit line at a time */
     struct base_uuid boot_id, pod_uid;
     char instance[CONTRACT_NAME_SIZE];
@@ -69,6 +70,8 @@ struct agent {
 void agent_feed(struct agent *a, struct session_in *in);
 /* Sends barrier orders that did not fit into the data thread's ring. True when some are still waiting. */
 bool agent_retry_stops(struct agent *a);
+/* Frees what is remembered of requests whose answers will never come: the store is gone. */
+void agent_forget_requests(struct agent *a);
 /* Kills the flow's slot and asks for the barrier (effects.c). */
 void agent_stop_flow(struct agent *a, uint64_t flow);
 

@@ -8,8 +8,9 @@
 
 #define STORE_TIMEOUT (5 * BASE_SEC)
 
-struct pending { /* one request at the API server */
+struct agent_pending { /* one request at the API server */
     struct agent *agent;
+    struct agent_pending *next, **link; /* in a->pending, until the store has answered */
     uint64_t ask;
     enum contract_kind kind;
     bool write;
@@ -28,7 +29,7 @@ static void later(struct agent *a, const struct session_in *in)
 /* ---- store
  * ---------------------------------------------------------------------------------------------------- */
 
-static void count_store(struct agent *a, const struct pending *p, int code)
+static void count_store(struct agent *a, const struct agent_pending *p, int code)
 {
     unsigned c = code == BASE_OK                                                         ? 0
                  : code == BASE_ECONFLICT || code == BASE_EEXIST                         ? 1
@@ -39,9 +40,41 @@ static void count_store(struct agent *a, const struct pending *p, int code)
     a->n.store[p->kind][p->write ? 1 : 0][c]++;
 }
 
+static struct agent_pending *pending_new(struct agent *a, const struct session_fx *fx)
+{
+    struct agent_pending *p = base_calloc(1, sizeof *p);
+
+    if (!p)
+        return NULL;
+    *p = (struct agent_pending){.agent = a,
+                                .next = a->pending,
+                                .link = &a->pending,
+                                .ask = fx->u.store.ask,
+                                .kind = fx->u.store.kind,
+                                .write = fx->kind != SESSION_FX_GET && fx->kind != SESSION_FX_LIST};
+    if (p->next)
+        p->next->link = &p->next;
+    a->pending = p;
+    return p;
+}
+
+static void pending_drop(struct agent_pending *p)
+{
+    *p->link = p->next;
+    if (p->next)
+        p->next->link = p->link;
+    base_free(p);
+}
+
+void agent_forget_requests(struct agent *a)
+{
+    while (a->pending)
+        pending_drop(a->pending);
+}
+
 static void on_store(void *arg, const struct store_resp *resp)
 {
-    struct pending *p = arg;
+    struct agent_pending *p = arg;
     struct agent *a = p->agent;
     struct session_in in = {.ev = SESSION_EV_ANSWER,
                             .u.answer = {.ask = p->ask,
@@ -57,7 +90,7 @@ static void on_store(void *arg, const struct store_resp *resp)
                  LOG_BOOL("write", p->write), LOG_STR("code", base_code_name(resp->code)),
                  LOG_INT("httpStatus", resp->http_status), LOG_STR("reason", resp->reason),
                  LOG_STR("err", resp->err.msg));
-    base_free(p);
+    pending_drop(p);
     agent_feed(a, &in);
 }
 
@@ -76,7 +109,7 @@ static void fx_store(struct agent *a, const struct session_fx *fx)
                             .correlation = fx->u.store.correlation,
                             .timeout = STORE_TIMEOUT,
                             .renewal = fx->u.store.renewal};
-    struct pending *p = base_calloc(1, sizeof *p);
+    struct agent_pending *p = pending_new(a, fx);
     struct base_err err = {0};
 
     (void)base_copy(req.name, sizeof req.name, fx->u.store.name);
@@ -89,11 +122,9 @@ static void fx_store(struct agent *a, const struct session_fx *fx)
         (void)base_copy(req.name, sizeof req.name, fx->u.store.object->u.meta.name);
     }
     if (p) {
-        *p = (struct pending){a, fx->u.store.ask, fx->u.store.kind,
-                              fx->kind != SESSION_FX_GET && fx->kind != SESSION_FX_LIST};
         if (kubestore_submit(a->store, &req, on_store, p, &err) == BASE_OK)
             return;
-        base_free(p);
+        pending_drop(p);
     }
     a->n.orders_failed++;
     loop_log(a->log, LOOP_WARN, "store_refused", "a request could not be started", LOG_STR("err", err.msg));
@@ -319,7 +350,10 @@ static void execute(struct agent *a, const struct session_fx *fx)
         return;
     case SESSION_FX_DRAINED:
         a->exit_code = 0;
-        loop_log(a->log, LOOP_INFO, "drained", "everything is released", LOG_END);
+        loop_log(a->log, fx->u.drained.all ? LOOP_INFO : LOOP_WARN, "drained",
+                 fx->u.drained.all ? "everything is released"
+                                   : "time is up: what could not be released ends with its lease",
+                 LOG_END);
         loop_stop(a->loop);
         return;
     case SESSION_FX_UNSET:

@@ -296,7 +296,7 @@ void session_drain_settle(struct session_core *c)
     if (c->inst.state == INST_RELEASED) {
         c->drained = true;
         session_timer_set(&c->timers, ENTITY_DRAIN, BASE_TIME_NEVER);
-        (void)session_fx(c, SESSION_FX_DRAINED);
+        session_fx(c, SESSION_FX_DRAINED)->u.drained.all = !c->drain_gave_up;
     }
 }
 

@@ -154,7 +154,7 @@ enum session_fx_kind {
     SESSION_FX_CLOSE,     /* u.flow: end the flow's stream */
     SESSION_FX_TRACE,     /* u.trace: one log line: a transition, or a reason */
     SESSION_FX_CONDITION, /* u.condition: readiness of the instance changed (for /readyz) */
-    SESSION_FX_DRAINED,   /* everything is released: the process may exit 0 */
+    SESSION_FX_DRAINED,   /* u.drained: nothing is left to wait for: the process may exit 0 */
 };
 enum session_audit_event {
     SESSION_AUDIT_ACQUIRE = 1,
@@ -245,6 +245,9 @@ struct session_fx {
             char reason[SESSION_REASON_SIZE];
             char message[160];
         } condition;
+        struct {
+            bool all; /* false: time was up; what did not land ends with its lease */
+        } drained;
     } u;
 };
 struct session_out {

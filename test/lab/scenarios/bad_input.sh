@@ -167,6 +167,16 @@ check "they are counted: destination" test "$(metric 'holdfast_dropped_total{rea
 check "they are counted: source" test "$(metric 'holdfast_dropped_total{reason="source"}')" -ge 100
 check "the session goes on" fails_with '' event "$mark" '.event == "closed"'
 
+# 300 characters are what the schema counts; in UTF-8 they are more bytes than an identity may have
+long=$(printf '\303\251%.0s' $(seq 300))
+mark=$(now_ns)
+k operator patch cb acme.site-1 --type merge -p '{"spec":{"suspended":true,"identities":[{"uri":"spiffe://acme/site-1"},{"user":"'"$long"'"}]}}' >/dev/null
+check "a binding that cannot be read counts as absent: the session ends" await 5 closed event "$mark" '.event == "closed"'
+check "a binding that cannot be read: the log names the field and what is expected" eventually 5 log_says 'spec.identities.*at most 512 bytes'
+mark=$(now_ns)
+k operator patch cb acme.site-1 --type merge -p '{"spec":{"suspended":false,"identities":[{"uri":"spiffe://acme/site-1"}]}}' >/dev/null
+check "it can be read again: the connector is back" await 5 connected event "$mark" '.event == "connected"'
+
 mark=$(now_ns)
 k admin patch cb acme.site-1 --subresource=status --type merge -p '{"status":{"prefix":null}}' >/dev/null
 check "reservation removed by hand: the agent does not crash" alive
@@ -185,5 +195,11 @@ mark=$(now_ns)
 check "binding deleted: nothing is forwarded" test "$(cap_count e1 in "$mark" "$(now_ns)")" = 0
 check "the agent lives" alive
 check "SIGTERM still drains to status 0" test "$("$LAB" stop "$D" agent edge1)" = 0
+start_agent
+check "ready again" await 30 ready agent_ready edge1
+"$LAB" kill -STOP "$D" proxy-edge1 api
+check "SIGTERM while the API server does not answer: ends in time, with status 0" test "$(LAB_STOP_SECONDS=25 "$LAB" stop "$D" agent edge1)" = 0
+check "and does not claim that everything is released" log_says '"drained".*ends with its lease'
+"$LAB" kill -CONT "$D" proxy-edge1 api
 check "no secret in any log" fails_with '' grep -rFl -f <(cat "$D"/api/tokens/* | cut -c1-60; grep -hv -e ---- "$D"/pki/*.key | cut -c1-40) "$D/log" "$D/nodes/edge1/audit" "$D/nodes/edge2/audit"
 checks_done
