@@ -21,8 +21,11 @@ static const struct reason_row reasons[] = {
     [AUTHORITY_MANY_IDENTITIES] = {"ManyIdentities",
                                    "the client certificate has more than one URI SAN; exactly one is needed",
                                    403, 0},
-    [AUTHORITY_BAD_IDENTITY] = {"BadIdentity", "the URI SAN is empty, longer than 512 bytes or has a NUL",
-                                403, 0},
+    [AUTHORITY_BAD_IDENTITY] =
+        {"BadIdentity",
+         "the identity must be printable ASCII of at most 512 bytes in its normal form: a URI with scheme "
+         "and host in lower case, without percent-encoding, query or dot segments",
+         403, 0},
     [AUTHORITY_NO_BINDING] = {"NoBinding", "no ConnectorBinding names this identity", 403, 0},
     [AUTHORITY_AMBIGUOUS] = {"AmbiguousIdentity",
                              "two ConnectorBindings name this identity; remove it from one of them", 403, 0},
@@ -42,6 +45,21 @@ static const struct reason_row reasons[] = {
                                     403, 0},
     [AUTHORITY_PREFIX_CHANGED] = {"PrefixChanged", "the connector's reserved prefix changed", 503, 1},
     [AUTHORITY_SERVICE_CHANGED] = {"ServiceChanged", "the ProviderService was made again or changed", 503, 1},
+    [AUTHORITY_NO_CREDENTIALS] = {"NoCredentials", "neither a client certificate nor a bearer token was sent",
+                                  401, 0},
+    [AUTHORITY_BAD_TOKEN] = {"BadToken",
+                             "the Authorization header must be 'Bearer ' and one token of at most 7168 bytes",
+                             401, 0},
+    [AUTHORITY_UNAUTHENTICATED] = {"Unauthenticated",
+                                   "the bearer token is not valid, or not for the audience "
+                                   "holdfast.masque.galactic.datumapis.com",
+                                   401, 0},
+    [AUTHORITY_IDENTITY_CHANGED] = {"IdentityChanged", "the bearer token names another user than before", 403,
+                                    0},
+    [AUTHORITY_NOT_PERMITTED] = {"NotPermitted", "the operator's authorization service said no", 403, 0},
+    [AUTHORITY_TAKEOVER_NOT_PERMITTED] = {"TakeoverNotPermitted",
+                                          "the operator's authorization service did not permit this takeover",
+                                          403, 0},
 };
 
 const char *authority_reason_name(enum authority_reason r)

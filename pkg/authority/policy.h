@@ -38,11 +38,19 @@ enum authority_reason {
     AUTHORITY_IDENTITY_REMOVED, /* the session's identity is no longer the binding's */
     AUTHORITY_PREFIX_CHANGED,   /* the reservation is gone or another one */
     AUTHORITY_SERVICE_CHANGED,  /* another service, pool or destinations */
+    /* what is asked outside (authority/standing.h) */
+    AUTHORITY_NO_CREDENTIALS,         /* neither certificate nor bearer token */
+    AUTHORITY_BAD_TOKEN,              /* an Authorization header that is no bearer token */
+    AUTHORITY_UNAUTHENTICATED,        /* TokenReview: not authenticated, or for another audience */
+    AUTHORITY_IDENTITY_CHANGED,       /* the token names another user than before */
+    AUTHORITY_NOT_PERMITTED,          /* the webhook says no */
+    AUTHORITY_TAKEOVER_NOT_PERMITTED, /* the webhook says no to this takeover at this epoch */
+    AUTHORITY_REASON_N,
 };
 const char *authority_reason_name(enum authority_reason r);
 /* For people: one sentence with what to do; never NULL. */
 const char *authority_reason_text(enum authority_reason r);
-/* HTTP status (400, 403 or 503) and Retry-After in s (0 = none) of a refusal. */
+/* HTTP status (400, 401, 403 or 503) and Retry-After in s (0 = none) of a refusal. */
 int authority_reason_status(enum authority_reason r, unsigned *ret_retry_after);
 
 struct authority_binding {

@@ -41,6 +41,8 @@ base_time lease_session_deadline(const struct lease_facts *f, enum lease_part *r
         [LEASE_PART_CLAIM] = lease_until(f->claim_t0, lease_s, f->guard),
         [LEASE_PART_SERVICE] = f->service_until,
     };
+    if (f->permit && !base_mutant("deadline.permit"))
+        part[LEASE_PART_AUTHORITY] = base_time_min(part[LEASE_PART_AUTHORITY], f->permit_until);
     if (base_mutant("deadline.authority"))
         part[LEASE_PART_AUTHORITY] = BASE_TIME_NEVER;
     if (base_mutant("deadline.renewal"))

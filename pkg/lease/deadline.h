@@ -30,6 +30,8 @@ struct lease_facts {          /* 0 = never */
     int32_t instance_lease_s; /* L is the smaller of the two */
     int32_t row_lease_s;
     base_time guard;
+    bool permit;            /* the policy gives an end of its own (authority_until): … */
+    base_time permit_until; /* … part of the authority's */
 };
 /* The earliest part; *ret_part (may be NULL) tells which. 0 when one was never proved. */
 base_time lease_session_deadline(const struct lease_facts *f, enum lease_part *ret_part);
