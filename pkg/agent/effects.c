@@ -314,7 +314,8 @@ static void execute(struct agent *a, const struct session_fx *fx)
     case SESSION_FX_AUTHORIZE: /* no policy of this version asks outside: the authority is unavailable */
         later(a, &(struct session_in){
                      .ev = SESSION_EV_AUTHORITY,
-                     .u.authority = {.ask = fx->u.authorize.ask, .verdict = SESSION_UNAVAILABLE}});
+                     .u.authority = {.ask = fx->u.authorize.ask,
+                                     .answer = {.verdict = AUTHORITY_UNAVAILABLE}}});
         return;
     case SESSION_FX_TUN_OPEN:
         if (agent_data_tun_open(a->data, fx->u.tun.tun_id, fx->u.tun.device, fx->u.tun.mtu))

@@ -38,14 +38,17 @@ void session_drop_attempts(struct session_core *c, struct session_conn *n)
 enum conn_state session_decide(struct session_core *c, struct session_conn *n, enum lease_op op)
 {
     const struct contract_claim *row = n->desk >= 0 ? &c->desk[n->desk] : NULL;
+    n->op = op;
+    if (session_policy_claim(c, n))
+        return CONN_ASKING;
     struct session_audit *a =
         session_audit(c, op == LEASE_ACQUIRE ? SESSION_AUDIT_ACQUIRE : SESSION_AUDIT_TAKEOVER, true,
                       op == LEASE_CLOSING   ? "ClosingTakeover"
                       : op == LEASE_ACQUIRE ? "Acquire"
                                             : "Takeover",
                       NULL);
-    n->op = op;
     n->op_epoch = row ? row->spec.epoch + 1 : 1;
+    n->taken_unreleased = row && row->spec.release_time == 0 && row->status.closed_epoch < row->spec.epoch;
     n->lease_uuid = session_uuid(c); /* one for every attempt: it is also the nonce */
     n->ask = a->ask = session_ask(c, session_entity_conn(c, n));
     n->ask_by = base_time_add(c->now, SESSION_AUDIT_WAIT);
@@ -125,6 +128,7 @@ enum conn_state session_landed(struct session_core *c, struct session_conn *n,
     k->attachment_uid = row->spec.attachment.uid;
     k->service_uid = row->spec.service.uid;
     k->max_lease_s = row->spec.max_lease_seconds;
+    (void)base_copy(k->before, sizeof k->before, row->spec.previous.node);
     k->mine = true;
     k->t0 = sent;
     k->first_seen = c->now; /* after the commit: that is what the wait is counted from */
@@ -135,6 +139,8 @@ enum conn_state session_landed(struct session_core *c, struct session_conn *n,
     n->unknown[0].op = n->unknown[1].op = n->attempt.op = (enum lease_op)0;
     n->ask = 0;
     n->tries = 0;
+    n->seen_epoch = 0;
+    n->acquire_refused = false;
     n->park_since = c->now;
     n->over_since = 0;
     n->reread = false;
@@ -160,6 +166,28 @@ static void not_landed(struct session_core *c, struct session_conn *n, const cha
     a->effect_possible = possible;
 }
 
+/* An ordinary acquire met a row, held, released or expired: refused with the epoch that was observed. The way
+ * on is takeover with that epoch. */
+void session_acquire_refused(struct session_core *c, struct session_conn *n, const struct contract_claim *row)
+{
+    if (!n->acquire_refused)
+        return;
+    n->acquire_refused = false;
+    struct lease_ask ask = {.op = LEASE_ACQUIRE, .me = &c->inst.me};
+    enum lease_reason r = row ? lease_decide(&ask, row) : LEASE_ABSENT;
+    struct session_audit *a =
+        session_audit(c, SESSION_AUDIT_REJECT, false, row ? lease_reason_name(r) : "Conflict", NULL);
+    contract_claim_name(a->object, &n->want);
+    a->lease_uuid = n->lease_uuid;
+    a->correlation = n->req.correlation;
+    (void)base_copy(a->credential_id, sizeof a->credential_id, n->req.credential_id);
+    if (!row)
+        return;
+    a->object_uid = row->meta.uid;
+    a->epoch = row->spec.epoch;
+    (void)base_copy(a->old_holder, sizeof a->old_holder, row->spec.holder.node);
+}
+
 enum conn_state session_on_claimed(struct session_core *c, struct session_conn *n, const struct conn_in *in)
 {
     const struct session_answer *an = in->answer;
@@ -171,6 +199,8 @@ enum conn_state session_on_claimed(struct session_core *c, struct session_conn *
         not_landed(c, n, "OutcomeUnknown", true);
         n->unknown[1] = n->unknown[0];
         n->unknown[0] = n->attempt;
+    } else if (n->op == LEASE_ACQUIRE && an->code == BASE_EEXIST && n->req.flow != 0) {
+        n->acquire_refused = true; /* recorded with the epoch that the next read observes */
     } else {
         not_landed(c, n, an->code == BASE_EDENIED || an->code == BASE_EINVAL ? "ClaimRefused" : "Conflict",
                    false);

@@ -106,6 +106,13 @@ base_time session_deadline(struct session_core *c, struct session_conn *n, enum 
         .row_lease_s = n->claim.lease_s,
         .guard = c->cfg.timing.guard,
     };
+    const struct authority_standing *st = n->ses.flow != 0   ? &n->ses.standing
+                                          : n->req.flow != 0 ? &n->req.standing
+                                                             : NULL;
+    if (st) {
+        f.permit = true;
+        f.permit_until = authority_until((enum authority_policy)c->cfg.policy, st, f.grant);
+    }
     return lease_session_deadline(&f, ret_part);
 }
 
@@ -148,6 +155,8 @@ static struct session_reason authority(struct session_core *c, struct session_co
     bool somebody = for_request ? n->req.flow != 0 : n->ses.flow != 0;
     if (!n->bound)
         return session_reason_auth(AUTHORITY_NO_BINDING);
+    if (!for_request && n->ses.flow != 0 && n->ses.refused != AUTHORITY_OK)
+        return session_reason_auth(n->ses.refused);
     if (somebody) {
         enum authority_reason r = authority_check_binding(&n->b, digest);
         uint32_t slot;

@@ -27,15 +27,15 @@
 const char *session_conn_state_name(enum conn_state s)
 {
     static const char *const names[CONN_STATE_N] = {
-        "Idle",    "Pending",  "Reading", "Listing",    "Reserving", "Checking", "Auditing", "Claiming",
-        "Closing", "Retrying", "Waiting", "Forwarding", "Handoff",   "Stopping", "Retired"};
+        "Idle",     "Pending", "Reading",  "Listing", "Reserving",  "Checking", "Asking",   "Auditing",
+        "Claiming", "Closing", "Retrying", "Waiting", "Forwarding", "Handoff",  "Stopping", "Retired"};
     return names[s];
 }
 
 static const char *ev_name(enum conn_ev ev)
 {
-    static const char *const names[CONN_EV_N] = {"request", "gone",  "ended",   "stopped",
-                                                 "read",    "wrote", "audited", "settle"};
+    static const char *const names[CONN_EV_N] = {"request", "gone",    "ended", "stopped", "read",
+                                                 "wrote",   "audited", "told",  "settle"};
     return names[ev];
 }
 
@@ -64,7 +64,7 @@ void session_refuse(struct session_core *c, struct session_conn *n, uint64_t flo
         (void)base_copy(a->credential_id, sizeof a->credential_id, credential_id);
         if (n) {
             a->object_uid = n->b.uid;
-            a->epoch = n->claim.epoch;
+            a->epoch = n->claim.epoch != 0 ? n->claim.epoch : n->seen_epoch;
             a->lease_uuid = n->claim.lease_uuid;
         }
     }
@@ -72,7 +72,12 @@ void session_refuse(struct session_core *c, struct session_conn *n, uint64_t flo
     fx->u.refuse.flow = flow;
     fx->u.refuse.status = why.status;
     fx->u.refuse.retry_after = retry_after ? retry_after : why.retry_after;
-    (void)base_fmt(fx->u.refuse.reason, sizeof fx->u.refuse.reason, "%s: %s", why.name, why.text);
+    if (n &&
+        n->seen_epoch > 0) /* the answer names the epoch that was observed: a takeover has to name it, too */
+        (void)base_fmt(fx->u.refuse.reason, sizeof fx->u.refuse.reason, "%s: %s (observed epoch %lld)",
+                       why.name, why.text, (long long)n->seen_epoch);
+    else
+        (void)base_fmt(fx->u.refuse.reason, sizeof fx->u.refuse.reason, "%s: %s", why.name, why.text);
 }
 
 static void drop_wait(struct session_core *c, struct session_conn *n)
@@ -102,7 +107,7 @@ static void set_wait(struct session_core *c, struct session_conn *n, const struc
 
 static void drop_asks(struct session_core *c, struct session_conn *n)
 {
-    n->ask = n->ask_binding = n->ask_service = 0;
+    n->ask = n->ask_binding = n->ask_service = n->policy.ask = 0;
     session_desk_free(c, n);
 }
 
@@ -111,6 +116,7 @@ enum conn_state session_give_up(struct session_core *c, struct session_conn *n, 
     session_refuse_wait(c, n, why, 0);
     drop_asks(c, n);
     n->loops = n->tries = 0;
+    n->seen_epoch = 0;
     return CONN_IDLE;
 }
 
@@ -136,6 +142,10 @@ static void admit(struct session_core *c, struct session_conn *n)
     n->ses.correlation = n->req.correlation;
     memcpy(n->ses.digest, n->req.digest, sizeof n->ses.digest);
     (void)base_copy(n->ses.credential_id, sizeof n->ses.credential_id, n->req.credential_id);
+    n->ses.identity_kind = n->req.identity_kind;
+    memcpy(n->ses.identity, n->req.identity, sizeof n->ses.identity);
+    n->ses.standing = n->req.standing;
+    n->ses.refused = AUTHORITY_OK;
     n->ses.keep = false;
     n->ses.current = true;
     authority_pin_of(&n->pin, &n->b, &s->s, n->ses.digest, &n->claim.prefix);
@@ -157,6 +167,7 @@ static void admit(struct session_core *c, struct session_conn *n)
     n->req.flow = 0; /* its flow is the session's now */
     session_report_opened(c, n);
     n->said.reason = NULL;
+    session_policy_begin(c, n);
 }
 
 /* Shuts the fence for good and asks for the barrier. */
@@ -168,6 +179,7 @@ static void stop(struct session_core *c, struct session_conn *n, bool close)
         session_fx(c, SESSION_FX_STOP)->u.flow = n->ses.flow;
     if (close)
         session_fx(c, SESSION_FX_CLOSE)->u.flow = n->ses.flow;
+    session_policy_retire(c, n);
 }
 
 static bool is_expiry(const struct session_reason *why)
@@ -180,10 +192,39 @@ static bool is_expiry(const struct session_reason *why)
     return false;
 }
 
+/* An expiry is recorded once per epoch. */
+static bool expiry_recorded(struct session_conn *n)
+{
+    const struct session_claim *k = &n->claim;
+    if (base_uuid_eq(&n->expired.uid, &k->uid) && n->expired.epoch == k->epoch && !base_mutant("expiry.once"))
+        return true;
+    n->expired.uid = k->uid;
+    n->expired.epoch = k->epoch;
+    return false;
+}
+
+/* Nobody confirmed that the epoch before this one is closed; W is over, so it has expired: observed once, as
+ * the row was taken over. */
+static void record_wait_over(struct session_core *c, struct session_conn *n)
+{
+    const struct session_claim *k = &n->claim;
+    if (k->closed_epoch >= k->epoch - 1 || !n->taken_unreleased || base_mutant("expiry.observed"))
+        return;
+    struct session_audit *a = session_audit(c, SESSION_AUDIT_EXPIRY, true, "TakeoverWaitOver", NULL);
+    contract_claim_name(a->object, &k->prefix);
+    a->object_uid = k->uid;
+    a->epoch = k->epoch - 1;
+    a->correlation = n->req.correlation;
+    (void)base_copy(a->old_holder, sizeof a->old_holder, k->before);
+    (void)base_copy(a->new_holder, sizeof a->new_holder, c->cfg.node);
+}
+
 static void record_end(struct session_core *c, struct session_conn *n, struct session_reason why)
 {
     /* an expiry is observed and recorded; any other end of authority that came from outside is evidence, too
      */
+    if (is_expiry(&why) && expiry_recorded(n))
+        return;
     struct session_audit *a = session_audit(c, is_expiry(&why) ? SESSION_AUDIT_EXPIRY : SESSION_AUDIT_REJECT,
                                             is_expiry(&why), why.name, NULL);
     contract_claim_name(a->object, &n->claim.prefix);
@@ -429,7 +470,7 @@ static enum conn_state settle_waiting(struct session_core *c, struct session_con
     if (!why.name && !session_admitting(c))
         why = session_reason_of(WHY_DRAINING);
     if (why.name) {
-        if (!n->claim.mine)
+        if (!n->claim.mine || is_expiry(&why))
             record_end(c, n, why);
         session_release_claim(c, n, why.name);
         return session_give_up(c, n, why);
@@ -440,8 +481,10 @@ static enum conn_state settle_waiting(struct session_core *c, struct session_con
         n->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
     }
     if (n->over_since == 0 && lease_earlier_over(n->claim.epoch, n->claim.closed_epoch, n->claim.max_lease_s,
-                                                 n->claim.first_seen, c->now, &c->cfg.timing))
+                                                 n->claim.first_seen, c->now, &c->cfg.timing)) {
         n->over_since = c->now;
+        record_wait_over(c, n);
+    }
     if (n->req.flow == 0) {
         if (n->over_since == 0 ||
             c->now < base_time_add(base_time_max(n->over_since, n->park_since), SESSION_LINGER))
@@ -484,6 +527,7 @@ static enum conn_state settle_forwarding(struct session_core *c, struct session_
         why = session_reason_of(WHY_DRAINING);
     if (why.name)
         return end_session(c, n, why);
+    session_policy_refresh(c, n);
     base_time deadline = session_fence(c, n);
     if (deadline != n->ses.deadline) {
         struct session_fx *fx = session_fx(c, SESSION_FX_FENCE);
@@ -498,7 +542,7 @@ typedef enum conn_state (*conn_fn)(struct session_core *c, struct session_conn *
 /* wherever arbitration may lead */
 #define ARBITRATE                                                                                            \
     (TO(IDLE) | TO(PENDING) | TO(READING) | TO(LISTING) | TO(RESERVING) | TO(CHECKING) | TO(AUDITING) |      \
-     TO(RETRYING) | TO(CLOSING) | TO(WAITING))
+     TO(RETRYING) | TO(CLOSING) | TO(WAITING) | TO(ASKING))
 static const struct conn_cell {
     conn_fn fn;
     unsigned to; /* allowed next states besides the same one */
@@ -513,6 +557,7 @@ static const struct conn_cell {
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_TOLD] = {illegal, 0},
                 [CONN_EV_SETTLE] = {stay, 0},
             },
         [CONN_PENDING] =
@@ -524,6 +569,7 @@ static const struct conn_cell {
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_TOLD] = {illegal, 0},
                 [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(READING)},
             },
         [CONN_READING] =
@@ -535,6 +581,7 @@ static const struct conn_cell {
                 [CONN_EV_READ] = {session_on_read, ARBITRATE},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_TOLD] = {illegal, 0},
                 [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING)},
             },
         [CONN_LISTING] =
@@ -546,6 +593,7 @@ static const struct conn_cell {
                 [CONN_EV_READ] = {session_on_list, ARBITRATE},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_TOLD] = {illegal, 0},
                 [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING) | TO(READING)},
             },
         [CONN_RESERVING] =
@@ -557,6 +605,7 @@ static const struct conn_cell {
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {session_on_reserved, ARBITRATE},
                 [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_TOLD] = {illegal, 0},
                 [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING) | TO(READING)},
             },
         [CONN_CHECKING] =
@@ -568,6 +617,19 @@ static const struct conn_cell {
                 [CONN_EV_READ] = {session_on_row, ARBITRATE},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_TOLD] = {illegal, 0},
+                [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING) | TO(READING)},
+            },
+        [CONN_ASKING] =
+            {
+                [CONN_EV_REQUEST] = {request_join, 0},
+                [CONN_EV_GONE] = {gone_early, TO(IDLE)},
+                [CONN_EV_ENDED] = {stay, 0},
+                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_READ] = {illegal, 0},
+                [CONN_EV_WROTE] = {illegal, 0},
+                [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_TOLD] = {session_on_told, TO(AUDITING) | TO(IDLE)},
                 [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING) | TO(READING)},
             },
         [CONN_AUDITING] =
@@ -579,6 +641,7 @@ static const struct conn_cell {
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {session_on_audited, TO(CLAIMING) | TO(IDLE) | TO(PENDING) | TO(READING)},
+                [CONN_EV_TOLD] = {illegal, 0},
                 [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING) | TO(READING)},
             },
         [CONN_CLAIMING] =
@@ -591,6 +654,7 @@ static const struct conn_cell {
                 [CONN_EV_WROTE] = {session_on_claimed,
                                    TO(WAITING) | TO(CLOSING) | TO(CHECKING) | TO(RETRYING) | TO(IDLE)},
                 [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_TOLD] = {illegal, 0},
                 [CONN_EV_SETTLE] = {settle_claiming, TO(IDLE) | TO(PENDING) | TO(READING)},
             },
         [CONN_CLOSING] =
@@ -602,6 +666,7 @@ static const struct conn_cell {
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_TOLD] = {illegal, 0},
                 [CONN_EV_SETTLE] = {settle_closing, TO(IDLE) | TO(PENDING) | TO(READING)},
             },
         [CONN_RETRYING] =
@@ -613,6 +678,7 @@ static const struct conn_cell {
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_TOLD] = {illegal, 0},
                 [CONN_EV_SETTLE] = {settle_early, TO(IDLE) | TO(PENDING) | TO(READING) | TO(CHECKING)},
             },
         [CONN_WAITING] =
@@ -624,6 +690,7 @@ static const struct conn_cell {
                 [CONN_EV_READ] = {read_waiting, TO(IDLE)},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_TOLD] = {illegal, 0},
                 [CONN_EV_SETTLE] = {settle_waiting, TO(FORWARDING) | TO(IDLE)},
             },
         [CONN_FORWARDING] =
@@ -635,6 +702,7 @@ static const struct conn_cell {
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_TOLD] = {illegal, 0},
                 [CONN_EV_SETTLE] = {settle_forwarding, TO(STOPPING)},
             },
         [CONN_HANDOFF] =
@@ -646,6 +714,7 @@ static const struct conn_cell {
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_TOLD] = {illegal, 0},
                 [CONN_EV_SETTLE] = {settle_stopping, TO(RETIRED) | TO(IDLE)},
             },
         [CONN_STOPPING] =
@@ -657,6 +726,7 @@ static const struct conn_cell {
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_TOLD] = {illegal, 0},
                 [CONN_EV_SETTLE] = {settle_stopping, TO(RETIRED) | TO(IDLE)},
             },
         [CONN_RETIRED] =
@@ -668,6 +738,7 @@ static const struct conn_cell {
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
+                [CONN_EV_TOLD] = {illegal, 0},
                 [CONN_EV_SETTLE] = {stay, 0},
             },
 };
@@ -718,6 +789,8 @@ static struct session_reason waits_for(struct session_core *c, struct session_co
     }
     case CONN_AUDITING:
         return session_reason_of(WHY_AUDIT_UNAVAILABLE);
+    case CONN_ASKING:
+        return session_reason_of(WHY_POLICY_UNAVAILABLE);
     case CONN_CLOSING:
         return session_reason_of(WHY_CLOSING);
     case CONN_READING:
@@ -759,6 +832,9 @@ void session_conn_settle(struct session_core *c, struct session_conn *n)
             session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_READ});
         }
     }
+    if (n->policy.ask != 0 && c->now >= n->policy.by)
+        session_policy_told(c, n, n->policy.ask, &(struct authority_answer){.verdict = AUTHORITY_UNAVAILABLE},
+                            c->now);
     session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_SETTLE});
     session_report_settle(c, n);
     session_conn_free_if_idle(c, n);
@@ -771,6 +847,8 @@ void session_conn_wake(struct session_core *c, struct session_conn *n)
         at = base_time_min(at, base_time_add(n->req.since, SESSION_REQUEST_WAIT));
     if (n->ask != 0 || n->ask_binding != 0 || n->ask_service != 0)
         at = base_time_min(at, n->ask_by);
+    if (n->policy.ask != 0)
+        at = base_time_min(at, n->policy.by);
     switch (n->state) {
     case CONN_RETRYING:
         at = base_time_min(at, n->retry_at);
@@ -791,6 +869,8 @@ void session_conn_wake(struct session_core *c, struct session_conn *n)
     case CONN_FORWARDING: {
         base_time deadline = session_deadline(c, n, NULL);
         at = base_time_min(at, deadline);
+        if (n->policy.ask == 0)
+            at = base_time_min(at, n->policy.at);
         break;
     }
     case CONN_HANDOFF:
@@ -803,6 +883,7 @@ void session_conn_wake(struct session_core *c, struct session_conn *n)
     case CONN_LISTING:
     case CONN_RESERVING:
     case CONN_CHECKING:
+    case CONN_ASKING:
     case CONN_AUDITING:
     case CONN_CLAIMING:
     case CONN_CLOSING:
@@ -842,6 +923,9 @@ void session_conn_check(const struct session_core *c, const struct session_conn 
     case CONN_AUDITING:
     case CONN_CLAIMING:
         assert(n->ses.flow == 0 && !claim && n->ask != 0);
+        break;
+    case CONN_ASKING:
+        assert(n->ses.flow == 0 && !claim && n->ask == 0 && n->policy.ask != 0 && n->req.flow != 0);
         break;
     case CONN_RETRYING:
         assert(n->ses.flow == 0 && !claim && n->ask == 0);

@@ -76,11 +76,14 @@ int session_core_new(struct session_core **ret, const struct session_config *cfg
     c->job = base_calloc(c->n_jobs, sizeof *c->job);
     c->desk = base_calloc(SESSION_DESKS, sizeof *c->desk);
     c->name_bucket = base_calloc(buckets, sizeof *c->name_bucket);
+    c->guest = base_calloc(SESSION_GUESTS, sizeof *c->guest);
+    c->guest_free = UINT32_MAX;
     c->identities = authority_index_new(cfg->max_connectors);
-    rc = session_timers_init(&c->timers,
-                             ENTITY_FIXED + cfg->max_attachments + cfg->max_connectors + c->n_jobs);
-    if (rc != BASE_OK || session_flows_init(&c->flows, cfg->max_connectors) != BASE_OK || !c->att ||
-        !c->svc || !c->conn || !c->job || !c->desk || !c->name_bucket || !c->identities) {
+    rc = session_timers_init(&c->timers, ENTITY_FIXED + cfg->max_attachments + cfg->max_connectors +
+                                             c->n_jobs + SESSION_GUESTS);
+    if (rc != BASE_OK || session_flows_init(&c->flows, cfg->max_connectors + SESSION_GUESTS) != BASE_OK ||
+        !c->att || !c->svc || !c->conn || !c->job || !c->guest || !c->desk || !c->name_bucket ||
+        !c->identities) {
         session_core_free(c);
         return base_err_set(err, BASE_ENOMEM, "no memory for %u connectors", cfg->max_connectors);
     }
@@ -107,6 +110,7 @@ struct session_core *session_core_free(struct session_core *c)
         base_free(c->svc);
         base_free(c->conn);
         base_free(c->job);
+        base_free(c->guest);
         base_free(c->desk);
         base_free(c->name_bucket);
         authority_index_free(c->identities);
@@ -152,8 +156,25 @@ static void answer(struct session_core *c, const struct session_in *in, uint64_t
             session_conn_answer(c, &c->conn[e], &in->u.answer);
         return;
     }
-    if (!audit)
-        session_job_answer(c, &c->job[e - c->cfg.max_connectors], &in->u.answer);
+    e -= c->cfg.max_connectors;
+    if (e < c->n_jobs && !audit)
+        session_job_answer(c, &c->job[e], &in->u.answer);
+}
+
+/* The policy's outside has answered: for a request at the door, or for a connector. */
+static void told(struct session_core *c, const struct session_in *in)
+{
+    uint64_t ask = in->u.authority.ask;
+    uint32_t e = session_ask_entity(c, ask), first = ENTITY_FIXED + c->cfg.max_attachments;
+    base_time t0 = base_time_min(in->u.authority.t0, c->now);
+    if (e == UINT32_MAX || e < first)
+        return;
+    e -= first;
+    if (e < c->cfg.max_connectors)
+        session_policy_told(c, &c->conn[e], ask, &in->u.authority.answer, t0);
+    else if (e >= c->cfg.max_connectors + c->n_jobs)
+        session_guest_told(c, &c->guest[e - c->cfg.max_connectors - c->n_jobs], ask, &in->u.authority.answer,
+                           t0);
 }
 
 void session_conn_audited(struct session_core *c, struct session_conn *n, uint64_t ask, bool durable)
@@ -246,6 +267,11 @@ static void flow_event(struct session_core *c, uint64_t flow, bool stopped)
     uint32_t k = session_flow_find(&c->flows, flow);
     if (flow == 0 || k == UINT32_MAX)
         return; /* a late report of a flow that was answered or forgotten */
+    if (k & SESSION_FLOW_GUEST) {
+        if (!stopped)
+            session_guest_gone(c, &c->guest[k & ~SESSION_FLOW_GUEST]);
+        return;
+    }
     struct session_conn *n = &c->conn[k];
     if (n->ses.flow == flow) {
         session_conn_event(c, n, &(struct conn_in){.ev = stopped ? CONN_EV_STOPPED : CONN_EV_ENDED});
@@ -268,6 +294,9 @@ static void drain(struct session_core *c)
         c->inst.renew_at = c->now; /* `draining` goes into the row */
     session_inst_wake(c);
     session_all_dirty(c);
+    for (uint32_t i = 0; i < c->guest_fresh; i++)
+        if (c->guest[i].used)
+            session_dirty(c, session_entity_guest(c, &c->guest[i]));
     session_dirty(c, ENTITY_DRAIN);
 }
 
@@ -359,31 +388,26 @@ static enum authority_reason identity_reason(enum session_identity id)
 {
     switch (id) {
     case SESSION_ID_URI:
+    case SESSION_ID_TOKEN:
         return AUTHORITY_OK;
     case SESSION_ID_NONE:
         return AUTHORITY_NO_IDENTITY;
     case SESSION_ID_MANY:
         return AUTHORITY_MANY_IDENTITIES;
+    case SESSION_ID_ABSENT:
+        return AUTHORITY_NO_CREDENTIALS;
+    case SESSION_ID_BAD_TOKEN:
+        return AUTHORITY_BAD_TOKEN;
     case SESSION_ID_BAD:
         break;
     }
     return AUTHORITY_BAD_IDENTITY;
 }
 
-/* Authenticates the request before it touches anything: policy, identity, binding, service, target. */
-static struct session_reason authenticate(struct session_core *c, const struct session_request *rq,
-                                          struct session_wait *w, struct session_conn **ret)
+struct session_reason session_authenticate(struct session_core *c, const struct session_wait *w,
+                                           struct session_conn **ret)
 {
     *ret = NULL;
-    if (c->cfg.policy == SESSION_POLICY_DENY && !base_mutant("policy.deny"))
-        return session_reason_auth(AUTHORITY_DENY);
-    enum authority_reason r = identity_reason(rq->identity);
-    if (r != AUTHORITY_OK)
-        return session_reason_auth(r);
-    if (!c->started || !c->listed[CONTRACT_BINDING])
-        return session_reason_of(WHY_NOT_LISTED);
-    if (authority_digest(w->digest, CONTRACT_IDENTITY_URI, rq->uri) != BASE_OK)
-        return session_reason_of(WHY_BUSY);
     uint32_t slot;
     unsigned found = authority_index_find(c->identities, w->digest, &slot);
     if (found == 0)
@@ -393,7 +417,7 @@ static struct session_reason authenticate(struct session_core *c, const struct s
         return session_reason_auth(AUTHORITY_AMBIGUOUS);
     struct session_conn *n = &c->conn[slot];
     *ret = n;
-    r = authority_check_binding(&n->b, w->digest);
+    enum authority_reason r = authority_check_binding(&n->b, w->digest);
     if (r != AUTHORITY_OK)
         return session_reason_auth(r);
     const struct session_service *s = session_service_of(c, n);
@@ -401,28 +425,53 @@ static struct session_reason authenticate(struct session_core *c, const struct s
     bool open = n->state == CONN_FORWARDING;
     if (r != AUTHORITY_OK && (open || (r != AUTHORITY_NO_SERVICE && r != AUTHORITY_SERVICE_EXPIRED)))
         return session_reason_auth(r); /* the other two may have changed: READING asks again */
-    if (s && authority_check_target(&s->s, rq->any_target, &rq->target) != AUTHORITY_OK)
+    if (s && authority_check_target(&s->s, w->any_target, &w->target) != AUTHORITY_OK)
         return session_reason_auth(AUTHORITY_TARGET);
     if (!session_admitting(c))
         return session_reason_of(WHY_DRAINING);
     return session_reason_of(WHY_NONE);
 }
 
+/* What can be said of a request before anybody is asked who it is. */
+static struct session_reason first_look(struct session_core *c, const struct session_request *rq,
+                                        struct session_wait *w)
+{
+    if (c->cfg.policy == SESSION_POLICY_DENY && !base_mutant("policy.deny"))
+        return session_reason_auth(AUTHORITY_DENY);
+    enum authority_reason r = identity_reason(rq->identity);
+    if (r == AUTHORITY_OK && rq->identity == SESSION_ID_URI &&
+        authority_identity_check(CONTRACT_IDENTITY_URI, base_str_of(rq->uri), NULL) != BASE_OK &&
+        !base_mutant("identity.normal"))
+        r = AUTHORITY_BAD_IDENTITY;
+    if (r != AUTHORITY_OK)
+        return session_reason_auth(r);
+    if (!c->started || !c->listed[CONTRACT_BINDING])
+        return session_reason_of(WHY_NOT_LISTED);
+    if (rq->identity == SESSION_ID_TOKEN) {
+        w->identity_kind = CONTRACT_IDENTITY_USER;
+        w->standing.token = true;
+        return session_reason_of(WHY_NONE);
+    }
+    w->identity_kind = CONTRACT_IDENTITY_URI;
+    (void)base_copy(w->identity, sizeof w->identity, rq->uri);
+    return session_reason_of(
+        authority_digest(w->digest, CONTRACT_IDENTITY_URI, rq->uri) == BASE_OK ? WHY_NONE : WHY_BUSY);
+}
+
 int session_request(struct session_core *c, const struct session_request *rq)
 {
     struct session_wait w = {.flow = rq->flow,
+                             .since = c->now,
                              .transport = rq->transport,
                              .any_target = rq->any_target,
                              .target = rq->target,
                              .correlation = rq->correlation};
     (void)base_copy(w.credential_id, sizeof w.credential_id, rq->credential_id);
-    struct session_conn *n;
-    struct session_reason why = authenticate(c, rq, &w, &n);
-    if (why.name) {
-        session_refuse(c, n, w.flow, why, 0, &w.correlation, w.credential_id);
-        return BASE_OK;
-    }
-    session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_REQUEST, .request = &w});
+    struct session_reason why = first_look(c, rq, &w);
+    if (why.name)
+        session_refuse(c, NULL, w.flow, why, 0, &w.correlation, w.credential_id);
+    else
+        session_door(c, &w);
     return BASE_OK;
 }
 
@@ -443,8 +492,10 @@ static void look_at(struct session_core *c, uint32_t e)
         session_att_settle(c, &c->att[e]);
     } else if ((e -= c->cfg.max_attachments) < c->cfg.max_connectors) {
         session_conn_settle(c, &c->conn[e]);
+    } else if ((e -= c->cfg.max_connectors) < c->n_jobs) {
+        session_job_settle(c, &c->job[e]);
     } else {
-        session_job_settle(c, &c->job[e - c->cfg.max_connectors]);
+        session_guest_settle(c, &c->guest[e - c->n_jobs]);
     }
 }
 
@@ -549,7 +600,9 @@ static void dispatch(struct session_core *c, const struct session_in *in)
     case SESSION_EV_DRAIN:
         drain(c);
         break;
-    case SESSION_EV_AUTHORITY: /* no policy here asks anybody outside: an answer is a late one */
+    case SESSION_EV_AUTHORITY:
+        told(c, in);
+        break;
     case SESSION_EV_TICK:
     case SESSION_EV_CONTINUE:
     case SESSION_EV_UNSET:
@@ -601,6 +654,8 @@ void session_core_check(const struct session_core *c)
     }
     assert(busy == c->busy);
     assert(desks + c->n_desk_free == SESSION_DESKS);
+    for (uint32_t i = 0; i < c->guest_fresh; i++)
+        session_guest_check(c, &c->guest[i]);
     for (uint32_t i = 0; i < c->n_jobs; i++)
         jobs += c->job[i].state != JOB_FREE;
     assert(jobs == c->jobs_active);

@@ -22,6 +22,7 @@
 #ifndef SESSION_CORE_H
 #define SESSION_CORE_H
 
+#include "authority/standing.h"
 #include "contract/contract.h"
 
 #define SESSION_FX_MAX 48     /* effects of one step */
@@ -36,7 +37,11 @@ struct session_config { /* copied; const for the life of the core */
     struct base_uuid boot_id;
     uint8_t seed[32]; /* from the kernel's generator, never reused: process identity and lease UUIDs */
     struct contract_timing timing;
-    enum session_policy { SESSION_POLICY_DENY = 0, SESSION_POLICY_KUBERNETES } policy;
+    enum session_policy {
+        SESSION_POLICY_DENY = AUTHORITY_POLICY_DENY,
+        SESSION_POLICY_KUBERNETES = AUTHORITY_POLICY_KUBERNETES,
+        SESSION_POLICY_WEBHOOK = AUTHORITY_POLICY_WEBHOOK,
+    } policy;
     uint32_t max_connectors; /* bindings known at once; beyond it: BASE_EFULL in the trace, 503 */
     uint32_t max_services, max_attachments;
 };
@@ -68,7 +73,16 @@ enum session_ev {
 #define SESSION_EV_N (SESSION_EV_DRAIN + 1)
 
 enum session_transport { SESSION_H3 = 1, SESSION_H2 };
-enum session_identity { SESSION_ID_URI = 1, SESSION_ID_NONE, SESSION_ID_MANY, SESSION_ID_BAD };
+enum session_identity {
+    SESSION_ID_URI = 1, /* a verified client certificate with exactly one URI SAN */
+    SESSION_ID_NONE,    /* a certificate without one */
+    SESSION_ID_MANY,    /* … with several */
+    SESSION_ID_BAD,     /* … with one that cannot be */
+    SESSION_ID_TOKEN,   /* a bearer token; the driver keeps it under the flow's number, the core never sees it
+                         */
+    SESSION_ID_ABSENT,  /* neither certificate nor token */
+    SESSION_ID_BAD_TOKEN, /* an Authorization header that is no bearer token */
+};
 
 /* The five collections that the driver watches, each with its selector: services and bindings (authority
  * proof), own claims (claim proof), own instance, attachments of this node. */
@@ -89,14 +103,13 @@ struct session_request {
     uint64_t flow;
     enum session_transport transport;
     enum session_identity identity;
-    char uri[513];
-    char credential_id[65];
+    char uri[AUTHORITY_IDENTITY_SIZE]; /* SESSION_ID_URI */
+    char credential_id[65];            /* of a certificate: SHA-256, hex; "" = not known (yet) */
     bool any_target;
     struct base_prefix target;
     int ipproto;                         /* -1 = any */
     struct base_correlation correlation; /* never zero */
 };
-enum session_verdict { SESSION_ALLOWED = 1, SESSION_DENIED, SESSION_UNAVAILABLE };
 struct session_in {
     base_time now;  /* CLOCK_BOOTTIME */
     base_wall wall; /* CLOCK_REALTIME, for times in objects and for validUntil */
@@ -119,9 +132,8 @@ struct session_in {
         } audit;
         struct {
             uint64_t ask;
-            enum session_verdict verdict;
-            base_time t0;
-            int32_t grant_seconds;
+            base_time t0; /* CLOCK_BOOTTIME before it was asked */
+            struct authority_answer answer;
         } authority;
         struct {
             uint32_t tun_id;
@@ -144,7 +156,8 @@ enum session_fx_kind {
     SESSION_FX_DELETE, /* u.store: attachment, preconditions in object->u.meta */
     SESSION_FX_PROVE,  /* u.prove: collection proof */
     SESSION_FX_AUDIT,  /* u.audit: make the record durable, then SESSION_EV_AUDIT (ask 0: no answer wanted) */
-    SESSION_FX_AUTHORIZE, /* u.authorize: ask an external authority (policies that need one) */
+    SESSION_FX_AUTHORIZE, /* u.authorize: ask the policy's outside (authority/standing.h); ask 0: nobody waits
+                           */
     SESSION_FX_TUN_OPEN,  /* u.tun */
     SESSION_FX_TUN_CLOSE, /* u.tun */
     SESSION_FX_REFUSE,    /* u.refuse: answer a waiting request with a status */
@@ -202,7 +215,7 @@ struct session_fx {
         struct session_audit audit;
         struct {
             uint64_t ask;
-            char binding[CONTRACT_NAME_SIZE];
+            struct authority_ask q;
         } authorize;
         struct {
             uint32_t tun_id;

@@ -391,6 +391,32 @@ struct w_flow *world_flow(struct world *w, uint64_t flow)
     return NULL;
 }
 
+/* The policy's outside: TokenReview and the operator's service. */
+static void authority(struct world *w, struct w_node *n, const struct session_fx *fx)
+{
+    const struct authority_ask *q = &fx->u.authorize.q;
+    struct session_in in = {.ev = SESSION_EV_AUTHORITY};
+    struct authority_answer *a = &in.u.authority.answer;
+    n->authority.asked[q->question]++;
+    n->authority.last[q->question] = *q;
+    if (w->verbose)
+        printf("%9.3f %s   ask %s %s epoch %lld\n", (double)w->now / 1e9, n->name,
+               authority_question_name(q->question), q->identity, (long long)q->epoch);
+    cr_assert_eq(fx->u.authorize.ask == 0, q->question == AUTHORITY_ASK_RETIRE);
+    if (fx->u.authorize.ask == 0 || n->authority.silent)
+        return;
+    in.u.authority.ask = fx->u.authorize.ask;
+    in.u.authority.t0 = w->now;
+    a->verdict = n->authority.verdict[q->question] ? n->authority.verdict[q->question] : AUTHORITY_ALLOWED;
+    a->grant = n->authority.grant ? n->authority.grant : 30 * BASE_SEC;
+    if (q->question == AUTHORITY_ASK_IDENTITY) {
+        base_copy(a->user, sizeof a->user,
+                  n->authority.user[0] ? n->authority.user : world_flow(w, q->token)->uri);
+        base_copy(a->credential_id, sizeof a->credential_id, "70ce");
+    }
+    post(w, n->index, w->now + LATENCY, &in, NULL, 0);
+}
+
 static void execute(struct world *w, struct w_node *n, const struct session_fx *fx)
 {
     struct session_in in = {0};
@@ -417,6 +443,7 @@ static void execute(struct world *w, struct w_node *n, const struct session_fx *
         cr_assert(fx->u.audit.event >= SESSION_AUDIT_ACQUIRE && fx->u.audit.event <= SESSION_AUDIT_REJECT);
         cr_assert(fx->u.audit.reason[0] != '\0');
         n->audits[fx->u.audit.event]++;
+        n->last_audit[fx->u.audit.event] = fx->u.audit;
         if (n->by_reason_n < 256)
             base_copy(n->by_reason[n->by_reason_n++], 48, fx->u.audit.reason);
         if (w->verbose)
@@ -501,6 +528,8 @@ static void execute(struct world *w, struct w_node *n, const struct session_fx *
         n->drained = true;
         break;
     case SESSION_FX_AUTHORIZE:
+        authority(w, n, fx);
+        break;
     case SESSION_FX_UNSET:
         cr_assert_fail("unexpected effect %d", fx->kind);
     }
@@ -904,7 +933,8 @@ struct contract_object *world_binding(struct world *w, const char *tenant, const
     return world_put(w, &o);
 }
 
-uint64_t world_connect_to(struct world *w, int node, const char *uri, const char *target)
+static uint64_t connect_with(struct world *w, int node, enum session_identity identity, const char *uri,
+                             const char *target)
 {
     cr_assert_lt(w->n_flow, W_FLOWS);
     struct w_flow *f = &w->flow[w->n_flow++];
@@ -913,9 +943,11 @@ uint64_t world_connect_to(struct world *w, int node, const char *uri, const char
     struct session_in in = {.ev = SESSION_EV_REQUEST};
     in.u.request.flow = f->flow;
     in.u.request.transport = SESSION_H3;
-    in.u.request.identity = SESSION_ID_URI;
-    base_copy(in.u.request.uri, sizeof in.u.request.uri, uri);
-    base_copy(in.u.request.credential_id, sizeof in.u.request.credential_id, "c0ffee");
+    in.u.request.identity = identity;
+    if (identity == SESSION_ID_URI) {
+        base_copy(in.u.request.uri, sizeof in.u.request.uri, uri);
+        base_copy(in.u.request.credential_id, sizeof in.u.request.credential_id, "c0ffee");
+    }
     in.u.request.any_target = target == NULL;
     if (target)
         cr_assert_eq(base_prefix_parse(&in.u.request.target, base_str_of(target)), BASE_OK);
@@ -924,6 +956,16 @@ uint64_t world_connect_to(struct world *w, int node, const char *uri, const char
     in.u.request.correlation.b[15] = (uint8_t)f->flow;
     world_event(w, node, &in);
     return f->flow;
+}
+
+uint64_t world_connect_to(struct world *w, int node, const char *uri, const char *target)
+{
+    return connect_with(w, node, SESSION_ID_URI, uri, target);
+}
+
+uint64_t world_connect_token(struct world *w, int node, const char *user)
+{
+    return connect_with(w, node, SESSION_ID_TOKEN, user, NULL);
 }
 
 uint64_t world_connect(struct world *w, int node, const char *uri)
@@ -956,6 +998,22 @@ struct world *world_usual(int nodes)
     world_binding(w, "acme", "site1", "svc-a", W_URI);
     for (int i = 0; i < nodes; i++) {
         world_node(w, i);
+        world_agent_start(w, i);
+    }
+    cr_assert_geq(world_until(w, 5 * BASE_SEC, all_ready, NULL), 0, "not ready: %s", w->node[0].ready_reason);
+    return w;
+}
+
+struct world *world_webhook(int nodes)
+{
+    struct world *w = world_new();
+    world_service(w, "svc-a", "fd12:0:0:1::/64");
+    struct contract_binding *b = &world_binding(w, "acme", "site1", "svc-a", W_URI)->u.binding;
+    b->spec.n_identities = 2;
+    b->spec.identities[1].kind = CONTRACT_IDENTITY_USER;
+    base_copy(b->spec.identities[1].value, sizeof b->spec.identities[1].value, W_USER);
+    for (int i = 0; i < nodes; i++) {
+        world_node(w, i)->cfg.policy = SESSION_POLICY_WEBHOOK;
         world_agent_start(w, i);
     }
     cr_assert_geq(world_until(w, 5 * BASE_SEC, all_ready, NULL), 0, "not ready: %s", w->node[0].ready_reason);

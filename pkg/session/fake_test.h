@@ -15,7 +15,7 @@
 
 #define W_NODES 3
 #define W_OBJECTS 96
-#define W_FLOWS 256
+#define W_FLOWS 640
 #define W_MS BASE_MS
 #define W_SEC BASE_SEC
 
@@ -68,6 +68,14 @@ struct w_node {
     bool attachments_wait; /* the foundation does not accept them */
     bool prove_stale;      /* with watch_silent: a proof is claimed nevertheless (for the in-cache rule) */
     enum w_fault write_fault[CONTRACT_KIND_N], read_fault[CONTRACT_KIND_N];
+    struct {
+        enum authority_verdict verdict[8]; /* by question; 0 = allowed */
+        bool silent;                       /* no answer */
+        base_time grant;                   /* of the webhook; 0 = 30 s */
+        unsigned asked[8];                 /* by question */
+        struct authority_ask last[8];      /* by question */
+        char user[64];                     /* whom a token names now; "" = the flow's */
+    } authority;
     int fault_skip; /* so many matching requests pass before the fault */
     /* what was seen */
     bool ready, drained;
@@ -75,6 +83,7 @@ struct w_node {
     unsigned writes[CONTRACT_KIND_N], reads[CONTRACT_KIND_N], audits[8], tun_opens, tun_closes, not_durable;
     char by_reason[256][48]; /* reasons of the audit records, in order */
     unsigned by_reason_n;
+    struct session_audit last_audit[8]; /* by event */
     unsigned rounds; /* sequential store round trips of the agent since the last world_rounds */
     struct w_gate gate[W_OBJECTS];
     uint64_t devices;
@@ -126,6 +135,8 @@ struct base_uuid world_uuid(struct world *w);
 /* connectors */
 uint64_t world_connect(struct world *w, int node, const char *uri);
 uint64_t world_connect_to(struct world *w, int node, const char *uri, const char *target);
+/* With a bearer token of that user. */
+uint64_t world_connect_token(struct world *w, int node, const char *user);
 struct w_flow *world_flow(struct world *w, uint64_t flow);
 void world_end(struct world *w, uint64_t flow);             /* the client goes away */
 bool world_passes(struct world *w, const struct w_flow *f); /* could a packet of it pass now? */
@@ -134,6 +145,9 @@ void world_event(struct world *w, int node, const struct session_in *in);
 /* most stories begin like this: node 0 (and 1) ready, service svc-a, binding acme.site1 for
  * spiffe://acme/site1 */
 struct world *world_usual(int nodes);
+/* The same under policy webhook; the binding names the user W_USER, too. */
+struct world *world_webhook(int nodes);
+#define W_USER "system:serviceaccount:acme:site1"
 #define W_URI "spiffe://acme/site1"
 /* Connects and runs until the answer. */
 struct w_flow *world_session(struct world *w, int node);

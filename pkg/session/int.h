@@ -30,6 +30,10 @@
 #define SESSION_WRITE_WAIT (6 * BASE_SEC)
 #define SESSION_RENEW_WAIT (3 * BASE_SEC)
 #define SESSION_AUDIT_WAIT (5 * BASE_SEC)
+#define SESSION_POLICY_WAIT (4 * BASE_SEC) /* an answer of the policy's outside that does not come */
+#define SESSION_POLICY_RETRY_MAX (2 * BASE_SEC)
+#define SESSION_GUESTS 512   /* requests that the policy is being asked about */
+#define SESSION_GUEST_ASKS 6 /* questions for one of them */
 #define SESSION_RETRY_MIN (100 * BASE_MS)
 #define SESSION_RETRY_MAX (500 * BASE_MS)
 #define SESSION_DRAIN_WAIT (15 * BASE_SEC) /* then the process may go, whatever did not land */
@@ -63,6 +67,7 @@ enum session_why {
     WHY_TUN_LOST,
     WHY_ATTACHMENT_NOT_READY,
     WHY_AUTHORITY_UNAVAILABLE,
+    WHY_POLICY_UNAVAILABLE,
     WHY_TOO_MANY_BINDINGS,
     WHY_POOL_EXHAUSTED,
     WHY_ARBITRATION_BUSY,
@@ -202,6 +207,7 @@ enum conn_state {
     CONN_LISTING,   /* no reservation: which rows does this connector have? */
     CONN_RESERVING, /* the reservation is being written or cleared */
     CONN_CHECKING,  /* GET of the claim, or of its holder's instance */
+    CONN_ASKING,    /* policy webhook: a claim write is decided, its permission is asked for */
     CONN_AUDITING,  /* a claim write is decided, its record on the way to the disk */
     CONN_CLAIMING,  /* the claim write is on its way */
     CONN_CLOSING,   /* a closing takeover landed: waits until the foundation has closed it */
@@ -221,6 +227,7 @@ enum conn_ev {
     CONN_EV_READ,        /* every outstanding read is answered */
     CONN_EV_WROTE,       /* answer to a write */
     CONN_EV_AUDITED,
+    CONN_EV_TOLD,   /* the policy's answer on a claim write */
     CONN_EV_SETTLE, /* time passed, or something that this rests on has changed */
     CONN_EV_N,
 };
@@ -233,6 +240,9 @@ struct session_wait { /* a request that waits; flow 0 = none */
     uint8_t digest[AUTHORITY_DIGEST_SIZE];
     char credential_id[65];
     struct base_correlation correlation;
+    enum contract_identity_kind identity_kind;
+    char identity[AUTHORITY_IDENTITY_SIZE]; /* "" = not known yet */
+    struct authority_standing standing;
 };
 struct session_said { /* the last audited refusal: repeats are recorded once in 10 s */
     const char *reason;
@@ -271,6 +281,7 @@ struct session_claim { /* the row that this connector holds or held here; uid ze
     base_time t0;                    /* last claim proof */
     base_time first_seen;            /* of (uid, epoch, leaseUUID) by this process */
     char holder[CONTRACT_NODE_SIZE]; /* of the newest applied row, for traces and audit */
+    char before[CONTRACT_NODE_SIZE]; /* node of the epoch before this one */
 };
 struct session_conn {
     bool used;  /* the slot has a name */
@@ -290,19 +301,33 @@ struct session_conn {
         uint8_t digest[AUTHORITY_DIGEST_SIZE];
         char credential_id[65];
         struct base_correlation correlation;
-        bool keep;    /* being stopped, but the claim may serve a successor */
-        bool current; /* false as soon as a successor is chosen or it has ended */
+        enum contract_identity_kind identity_kind;
+        char identity[AUTHORITY_IDENTITY_SIZE];
+        struct authority_standing standing;
+        enum authority_reason refused; /* what the policy said when it was asked again */
+        bool keep;                     /* being stopped, but the claim may serve a successor */
+        bool current;                  /* false as soon as a successor is chosen or it has ended */
     } ses;
     struct authority_pin pin;
     base_time stop_by;
     struct session_claim claim;
     base_time park_since; /* WAITING without a request since */
     base_time over_since; /* condition 4 has held since; 0 = not yet */
-    bool reread;          /* the binding was read again after the claim landed */
+    struct {              /* the last epoch whose expiry was recorded */
+        struct base_uuid uid;
+        int64_t epoch;
+    } expired;
+    bool reread; /* the binding was read again after the claim landed */
 
     /* what is going on */
     uint64_t ask, ask_binding, ask_service;
     base_time ask_by, retry_at;
+    struct { /* the policy's outside: ASKING for the request, FORWARDING for the session */
+        uint64_t ask, flow;
+        base_time by, at; /* lost after; FORWARDING: when to ask again */
+        enum authority_question question;
+        unsigned tries;
+    } policy;
     enum session_why read_failed; /* of the reads outstanding */
     enum { ROW_NOT_READ = 0, ROW_ABSENT, ROW_ON_DESK } row;
     int16_t desk;                  /* -1 = none */
@@ -317,6 +342,9 @@ struct session_conn {
     enum lease_op op;
     struct base_uuid lease_uuid;
     int64_t op_epoch;
+    int64_t seen_epoch;              /* of the row that the last decision was made on; 0 = there was none */
+    bool acquire_refused;            /* somebody's row is there: the next read says at which epoch */
+    bool taken_unreleased;           /* the row that was taken over had not been released */
     struct lease_attempt unknown[2]; /* writes whose outcome is not known; op 0 = none */
     struct lease_attempt attempt;
     /* takeover: Denied: the holder's instance as it was seen, and since when */
@@ -328,6 +356,22 @@ struct session_conn {
         cached_uid; /* a row of ours that the watch has shown before its write was known to have landed */
     struct session_said said;
     struct session_report report;
+};
+
+/* ---- guests
+ * ----------------------------------------------------------------------------------------------------- */
+struct session_guest { /* a request at the door: nothing of its connector has been touched */
+    bool used;
+    struct session_wait w;
+    uint64_t ask;
+    base_time ask_by;
+    enum authority_question question;
+    /* what CONNECT was asked about */
+    struct base_uuid binding_uid;
+    bool has_prefix;
+    struct base_prefix prefix;
+    unsigned asks;
+    uint32_t next_free;
 };
 
 /* ---- releases
@@ -363,9 +407,11 @@ struct session_flows { /* flow -> connector; open addressing */
     uint32_t mask;
     struct session_flow {
         uint64_t flow; /* 0 = empty */
-        uint32_t conn;
+        uint32_t conn; /* its index; with SESSION_FLOW_GUEST a guest's */
     } * slot;
 };
+
+#define SESSION_FLOW_GUEST (UINT32_C(1) << 31)
 
 enum { ENTITY_INSTANCE = 0, ENTITY_PROOF = 1, ENTITY_DRAIN = ENTITY_PROOF + PROOF_N, ENTITY_FIXED };
 #define SESSION_ASK_BITS 24
@@ -393,6 +439,8 @@ struct session_core {
     struct session_conn *conn;
     struct session_job *job;
     uint32_t n_jobs, jobs_active, job_free;
+    struct session_guest *guest;
+    uint32_t guest_free, guest_fresh; /* from guest_fresh on they were never used */
     struct contract_claim *desk;
     int16_t desk_free[SESSION_DESKS];
     unsigned n_desk_free;
@@ -421,6 +469,12 @@ static inline uint32_t session_entity_conn(const struct session_core *c, const s
 static inline uint32_t session_entity_job(const struct session_core *c, const struct session_job *j)
 {
     return ENTITY_FIXED + c->cfg.max_attachments + c->cfg.max_connectors + (uint32_t)(j - c->job);
+}
+
+static inline uint32_t session_entity_guest(const struct session_core *c, const struct session_guest *g)
+{
+    return ENTITY_FIXED + c->cfg.max_attachments + c->cfg.max_connectors + c->n_jobs +
+           (uint32_t)(g - c->guest);
 }
 
 /* ---- out.c: effects
@@ -526,6 +580,8 @@ struct conn_in { /* with CONN_EV_READ and CONN_EV_WROTE: the answer; with REQUES
     enum conn_ev ev;
     const struct session_answer *answer;
     const struct session_wait *request;
+    const struct authority_answer *told; /* TOLD */
+    base_time t0;
     bool durable;
 };
 const char *session_conn_state_name(enum conn_state s);
@@ -563,6 +619,8 @@ enum conn_state session_on_audited(struct session_core *c, struct session_conn *
 enum conn_state session_on_claimed(struct session_core *c, struct session_conn *n, const struct conn_in *in);
 enum conn_state session_landed(struct session_core *c, struct session_conn *n,
                                const struct contract_claim *row, base_time sent);
+void session_acquire_refused(struct session_core *c, struct session_conn *n,
+                             const struct contract_claim *row);
 struct lease_attempt *session_attempt_of(struct session_conn *n, const struct base_uuid *lease_uuid);
 void session_drop_attempts(struct session_core *c, struct session_conn *n);
 
@@ -589,6 +647,35 @@ void session_job_settle(struct session_core *c, struct session_job *j);
 void session_job_answer(struct session_core *c, struct session_job *j, const struct session_answer *an);
 void session_job_wake(struct session_core *c, struct session_job *j);
 
+/* ---- guest.c: requests at the door
+ * ---------------------------------------------------------------------------------------------------------
+ */
+void session_guest_settle(struct session_core *c, struct session_guest *g);
+void session_guest_told(struct session_core *c, struct session_guest *g, uint64_t ask,
+                        const struct authority_answer *a, base_time t0);
+void session_guest_gone(struct session_core *c, struct session_guest *g);
+void session_guest_wake(struct session_core *c, struct session_guest *g);
+void session_guest_check(const struct session_core *c, const struct session_guest *g);
+/* At the door: who is it, may it come in? Admits to the connector, refuses, or makes a guest of it. */
+void session_door(struct session_core *c, const struct session_wait *w);
+
+/* ---- policy.c: what the policy has to be asked for a connector
+ * ---------------------------------------------------------------------------------------------------------
+ */
+uint64_t session_policy_ask(struct session_core *c, uint32_t entity, const struct authority_ask *q);
+/* Question about the request or session with these fields, for connector `n` (NULL: not known yet). */
+void session_policy_fill(struct session_core *c, struct authority_ask *q, enum authority_question question,
+                         const struct session_wait *w, const struct session_conn *n);
+/* Before a claim is written: NONE, or ASKING has begun. */
+bool session_policy_claim(struct session_core *c, struct session_conn *n);
+enum conn_state session_on_told(struct session_core *c, struct session_conn *n, const struct conn_in *in);
+void session_policy_told(struct session_core *c, struct session_conn *n, uint64_t ask,
+                         const struct authority_answer *a, base_time t0);
+/* A session begins, goes on, ends. */
+void session_policy_begin(struct session_core *c, struct session_conn *n);
+void session_policy_refresh(struct session_core *c, struct session_conn *n);
+void session_policy_retire(struct session_core *c, struct session_conn *n);
+
 /* ---- report.c
  * ---------------------------------------------------------------------------------------------------------
  */
@@ -606,5 +693,8 @@ bool session_admitting(const struct session_core *c);
 void session_drain_settle(struct session_core *c);
 void session_condition(struct session_core *c);
 int session_request(struct session_core *c, const struct session_request *rq);
+/* Policy, identity, binding, service, target, drain: may it be asked for at all? */
+struct session_reason session_authenticate(struct session_core *c, const struct session_wait *w,
+                                           struct session_conn **ret);
 
 #endif
