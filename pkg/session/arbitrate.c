@@ -69,7 +69,7 @@ enum conn_state session_begin(struct session_core *c, struct session_conn *n)
         n->want = n->b.prefix;
         ask_claim(c, n);
     }
-    if (session_services_stale(c, s))
+    if (session_services_stale(c, n, s))
         n->ask_service = session_get(c, me(c, n), CONTRACT_SERVICE, n->b.service, &n->req.correlation);
     n->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
     return CONN_READING;
@@ -318,7 +318,6 @@ static enum conn_state take_over(struct session_core *c, struct session_conn *n,
 {
     struct lease_target t = {
         .tenant = n->b.tenant, .connector = n->b.connector, .vpc = n->b.vpc, .prefix = n->want};
-    n->seen_epoch = row->spec.epoch;
     struct lease_ask ask = {.op = LEASE_TAKEOVER,
                             .me = &c->inst.me,
                             .target = &t,
@@ -394,12 +393,9 @@ enum conn_state session_on_row(struct session_core *c, struct session_conn *n, c
 {
     const struct session_answer *an = in->answer;
     if (!an || n->read_failed != WHY_NONE) {
-        session_acquire_refused(c, n, NULL);
         n->read_failed = WHY_NONE;
         return session_give_up(c, n, session_reason_of(WHY_API_UNAVAILABLE));
     }
-    if (!n->holder_asked)
-        session_acquire_refused(c, n, n->row == ROW_ON_DESK ? &c->desk[n->desk] : NULL);
     if (n->holder_asked) {
         const struct contract_claim *row = n->row == ROW_ON_DESK ? &c->desk[n->desk] : NULL;
         if (!row || (an->code != BASE_OK && an->code != BASE_ENOTFOUND))

@@ -130,6 +130,8 @@ bool session_binding_row(struct session_core *c, const struct contract_binding *
     n->bound = true;
     if (!same_ids)
         set_identities(c, n, n->b.n_identities);
+    if (n->state != CONN_IDLE)
+        session_proof_pace(c, n);
     session_dirty(c, session_entity_conn(c, n));
     return true;
 }

@@ -536,7 +536,10 @@ void session_proof_forget(struct session_core *c,
 void session_proof_event(struct session_core *c, const struct session_in *in);
 void session_proof_wake(struct session_core *c, unsigned i);
 base_time session_authority_t0(const struct session_core *c, const struct session_conn *n);
-bool session_services_stale(const struct session_core *c, const struct session_service *s);
+bool session_services_stale(const struct session_core *c, const struct session_conn *n,
+                            const struct session_service *s);
+/* A connector with a short grant is at work: the next authority proof may be due sooner. */
+void session_proof_pace(struct session_core *c, const struct session_conn *n);
 
 /* ---- attachment.c
  * ----------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,38 @@
 
 #include <string.h>
 
+/* A third of the smallest grant in use is how often the authority proofs have to come; the claim proof goes
+ * by the lease (contract section 9). */
+static base_time pace_of(const struct session_core *c, const struct session_conn *n)
+{
+    return base_mutant("proof.pace")
+               ? c->cfg.timing.interval
+               : base_time_min(c->cfg.timing.interval, authority_grant(&n->b, &c->cfg.timing) / 3);
+}
+
+static base_time interval(const struct session_core *c, unsigned i)
+{
+    base_time t = c->cfg.timing.interval;
+    for (uint32_t k = 0; i != PROOF_CLAIMS && c->busy > 0 && k < c->cfg.max_connectors; k++)
+        if (c->conn[k].used && c->conn[k].bound && c->conn[k].state != CONN_IDLE)
+            t = base_time_min(t, pace_of(c, &c->conn[k]));
+    return t;
+}
+
+void session_proof_pace(struct session_core *c, const struct session_conn *n)
+{
+    for (unsigned i = 0; i < PROOF_N; i++) {
+        struct session_proof *p = &c->proof[i];
+        bool asked = false;
+        for (unsigned k = 0; k < SESSION_PROOFS; k++)
+            asked = asked || p->ask[k] != 0;
+        if (i == PROOF_CLAIMS || asked)
+            continue;
+        p->next_at = base_time_min(p->next_at, base_time_add(p->t0, pace_of(c, n)));
+        session_proof_wake(c, i);
+    }
+}
+
 void session_proof_wake(struct session_core *c, unsigned i)
 {
     const struct session_proof *p = &c->proof[i];
@@ -71,7 +103,7 @@ void session_proof_event(struct session_core *c, const struct session_in *in)
                 t0 = c->now;
             p->t0 = base_time_max(p->t0, t0);
             memset(p->ask, 0, sizeof p->ask);
-            p->next_at = base_time_add(t0, session_jitter(c, c->cfg.timing.interval));
+            p->next_at = base_time_add(t0, session_jitter(c, interval(c, i)));
             if (i == PROOF_CLAIMS)
                 claims_proved(c, t0);
             else
@@ -96,11 +128,11 @@ base_time session_authority_t0(const struct session_core *c, const struct sessio
     return base_time_min(binding, service);
 }
 
-bool session_services_stale(const struct session_core *c, const struct session_service *s)
+bool session_services_stale(const struct session_core *c, const struct session_conn *n,
+                            const struct session_service *s)
 {
     base_time t0 = c->proof[PROOF_SERVICES].t0;
     if (s)
         t0 = base_time_max(t0, s->t0);
-    return !s || c->now >= s->s.until || t0 == 0 ||
-           c->now > base_time_add(t0, c->cfg.timing.interval * 3 / 2);
+    return !s || c->now >= s->s.until || t0 == 0 || c->now > base_time_add(t0, pace_of(c, n) * 3 / 2);
 }
