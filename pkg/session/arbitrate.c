@@ -318,6 +318,7 @@ static enum conn_state take_over(struct session_core *c, struct session_conn *n,
 {
     struct lease_target t = {
         .tenant = n->b.tenant, .connector = n->b.connector, .vpc = n->b.vpc, .prefix = n->want};
+    n->seen_epoch = row->spec.epoch;
     struct lease_ask ask = {.op = LEASE_TAKEOVER,
                             .me = &c->inst.me,
                             .target = &t,
@@ -393,9 +394,12 @@ enum conn_state session_on_row(struct session_core *c, struct session_conn *n, c
 {
     const struct session_answer *an = in->answer;
     if (!an || n->read_failed != WHY_NONE) {
+        session_acquire_refused(c, n, NULL);
         n->read_failed = WHY_NONE;
         return session_give_up(c, n, session_reason_of(WHY_API_UNAVAILABLE));
     }
+    if (!n->holder_asked)
+        session_acquire_refused(c, n, n->row == ROW_ON_DESK ? &c->desk[n->desk] : NULL);
     if (n->holder_asked) {
         const struct contract_claim *row = n->row == ROW_ON_DESK ? &c->desk[n->desk] : NULL;
         if (!row || (an->code != BASE_OK && an->code != BASE_ENOTFOUND))
