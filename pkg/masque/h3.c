@@ -68,7 +68,7 @@ static int make_secret(struct masque_h3 *h)
 
 static int load_tls(const struct masque_h3 *h, struct masque_qtls_ctx **ret, struct base_err *err)
 {
-    struct masque_qtls_config cfg = {h->cert_file, h->key_file, h->client_ca_file};
+    struct masque_qtls_config cfg = {h->cert_file, h->key_file, h->client_ca_file, h->bearer};
     return masque_qtls_ctx_new(ret, &cfg, err);
 }
 
@@ -103,6 +103,7 @@ int masque_h3_new(struct masque_h3 **ret, const struct masque_h3_config *cfg, st
     h->cert_file = base_strdup(cfg->cert_file);
     h->key_file = base_strdup(cfg->key_file);
     h->client_ca_file = base_strdup(cfg->client_ca_file);
+    h->bearer = cfg->bearer;
     if (!h->cert_file || !h->key_file || !h->client_ca_file) {
         rv = base_err_set(err, BASE_ENOMEM, "HTTP/3 endpoint: no memory");
         goto fail;

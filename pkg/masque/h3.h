@@ -5,15 +5,16 @@
  * Driving, but without a loop of its own: one data thread owns the endpoint, polls its descriptor, and passes
  * the time. It knows flow ids, not connectors: a flow is one CONNECT-IP request from its arrival to its end,
  * numbered from 1 and never reused. A request is reported once, after the TLS handshake has completed and the
- * client certificate was verified; it waits for masque_h3_accept or masque_h3_refuse. No packet is sent
- * without a `struct fence_pass`; each burst is checked against the flow's fence slot again right before it is
- * handed to the kernel.
+ * client certificate (if there is one) was verified; it waits for masque_h3_accept or masque_h3_refuse. No
+ * packet is sent without a `struct fence_pass`; each burst is checked against the flow's fence slot again
+ * right before it is handed to the kernel.
  */
 #ifndef MASQUE_H3_H
 #define MASQUE_H3_H
 
 #include "base/err.h"
 #include "base/id.h"
+#include "base/secret.h"
 #include "base/time.h"
 
 struct fence_pass;
@@ -30,13 +31,18 @@ enum masque_identity {                          /* what the verified leaf certif
                        MASQUE_IDENTITY_NONE,    /* no URI SAN */
                        MASQUE_IDENTITY_MANY,    /* more than one */
                        MASQUE_IDENTITY_BAD,     /* empty, too long, or with a NUL */
+                       /* bearer tokens are taken, and the client has no certificate: */
+                       MASQUE_IDENTITY_TOKEN,     /* `token` is there */
+                       MASQUE_IDENTITY_ABSENT,    /* no Authorization header either */
+                       MASQUE_IDENTITY_BAD_TOKEN, /* one that is no bearer token */
 };
 struct masque_request {
     uint64_t flow;
     enum masque_identity identity;
     char uri[513];
-    char credential_id[65]; /* SHA-256 of the leaf certificate, hex */
-    char peer[64];          /* "[addr]:port" */
+    char credential_id[65];    /* SHA-256 of the leaf certificate, hex; "" without one */
+    struct base_secret *token; /* given to the callee, who frees it; NULL = none */
+    char peer[64];             /* "[addr]:port" */
     enum masque_target target;
     struct base_prefix prefix;           /* MASQUE_TARGET_PREFIX */
     int ipproto;                         /* 0..255, or -1 for `*` */
@@ -71,6 +77,8 @@ struct masque_h3_limits {                         /* 0 = default (masque.md sect
 struct masque_h3_config {
     const char *listen; /* "[::]:4433", "0.0.0.0:4433"; port 0 picks one (masque_h3_port) */
     const char *cert_file, *key_file, *client_ca_file; /* PEM */
+    bool bearer; /* clients without a certificate may connect and send a bearer token; false: every client
+                    needs a certificate, and Authorization headers mean nothing */
     struct masque_h3_limits limits;
     struct masque_h3_events events;
     void *arg;

@@ -47,10 +47,15 @@ static int on_handshake_completed(ngtcp2_conn *q, void *user)
     const uint8_t *der;
     size_t n;
     uint8_t digest[BASE_SHA256_SIZE];
-    if (masque_qtls_peer_der(c->tls, &der, &n) != BASE_OK || base_sha256(digest, der, n, NULL, 0) != BASE_OK)
-        return NGTCP2_ERR_CALLBACK_FAILURE;
-    base_hex(c->credential_id, digest, sizeof digest);
-    c->identity = masque_peer_uri(der, n, c->uri, sizeof c->uri);
+    int rv = masque_qtls_peer_der(c->tls, &der, &n);
+    if (rv == BASE_ENOTFOUND && c->h->bearer) {
+        c->identity = MASQUE_IDENTITY_ABSENT; /* so far: its requests may carry tokens */
+    } else {
+        if (rv != BASE_OK || base_sha256(digest, der, n, NULL, 0) != BASE_OK)
+            return NGTCP2_ERR_CALLBACK_FAILURE;
+        base_hex(c->credential_id, digest, sizeof digest);
+        c->identity = masque_peer_uri(der, n, c->uri, sizeof c->uri);
+    }
     c->handshaken = true;
     c->h->n_handshakes--;
     c->lonely_since = c->h->now;

@@ -86,7 +86,8 @@ static void ask(struct masque_flow *f)
 {
     struct masque_conn *c = f->conn;
     struct masque_request rq = {.flow = f->id,
-                                .identity = c->identity,
+                                .identity = f->identity,
+                                .token = f->token,
                                 .target = f->path.target,
                                 .prefix = f->path.prefix,
                                 .ipproto = f->path.ipproto,
@@ -97,6 +98,7 @@ static void ask(struct masque_flow *f)
     f->state = MASQUE_FLOW_ASKED;
     f->since = c->h->now;
     f->reported = true;
+    f->token = NULL; /* the callee's now */
     c->h->events.request(c->h->arg, &rq);
 }
 
@@ -141,9 +143,16 @@ int masque_flow_begin(struct masque_stream *s, const struct masque_path *path,
         return refuse(s, 503, "this node is draining; go to another one");
     if (c->flow)
         return refuse(s, 409, "this connection has a CONNECT-IP tunnel already; one connection carries one");
+    if (s->headers.has_authorization && c->identity != MASQUE_IDENTITY_ABSENT)
+        return refuse(s, 400,
+                      "header authorization: the client has a certificate already; send one credential");
     struct masque_flow *f = base_calloc(1, sizeof *f);
     if (!f)
         return BASE_ENOMEM;
+    f->identity = c->identity;
+    if (s->headers.has_authorization)
+        f->identity = s->headers.token ? MASQUE_IDENTITY_TOKEN : MASQUE_IDENTITY_BAD_TOKEN;
+    f->token = BASE_TAKE(s->headers.token);
     f->id = ++h->last_flow;
     f->state = MASQUE_FLOW_SETTINGS;
     f->conn = c;
@@ -181,6 +190,7 @@ void masque_flow_end(struct masque_flow *f, enum masque_end why, const char *fmt
     va_end(ap);
     masque_flow_drop_queue(f, NULL);
     masque_flow_drop_early(c);
+    f->token = base_secret_free(f->token);
     masque_index_del_flow(&h->index, f);
     h->n_flows--;
     f->end = why;

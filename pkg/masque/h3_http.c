@@ -25,6 +25,7 @@ static struct masque_stream *stream_new(struct masque_conn *c, int64_t id)
     s->conn = c;
     s->id = id;
     masque_headers_init(&s->headers, c->h->limits.header_bytes);
+    s->headers.bearer = c->h->bearer;
     s->next = c->streams;
     c->streams = s;
     return s;
@@ -32,6 +33,7 @@ static struct masque_stream *stream_new(struct masque_conn *c, int64_t id)
 
 static void stream_free(struct masque_stream *s)
 {
+    masque_headers_fini(&s->headers);
     base_free(s->out);
     base_free(s);
 }
@@ -112,9 +114,15 @@ int masque_stream_refuse(struct masque_stream *s, int status, const char *reason
     if (masque_stream_write(s, (const uint8_t *)body, strlen(body)) != BASE_OK)
         return BASE_ENOMEM;
     s->eof = true;
-    nghttp3_nv nv[] = {field(":status", code), field("content-type", "text/plain; charset=utf-8"),
-                       field("retry-after", seconds)};
-    int rv = submit(s, nv, retry_after ? 3 : 2);
+    nghttp3_nv nv[4] = {field(":status", code), field("content-type", "text/plain; charset=utf-8")};
+    size_t n = 2;
+    if (retry_after)
+        nv[n++] = field("retry-after", seconds);
+    if (status == 401) /* RFC 6750 section 3: an error only when there was a credential */
+        nv[n++] = field("www-authenticate", s->headers.has_authorization
+                                                ? "Bearer realm=\"holdfast\", error=\"invalid_token\""
+                                                : "Bearer realm=\"holdfast\"");
+    int rv = submit(s, nv, n);
     if (rv == BASE_OK) /* what the client still sends is of no interest */
         (void)ngtcp2_conn_shutdown_stream_read(s->conn->quic, 0, s->id, NGHTTP3_H3_NO_ERROR);
     return rv;
@@ -157,6 +165,7 @@ static int request_complete(struct masque_stream *s, bool fin)
     } else {
         rv = masque_flow_begin(s, &path, &corr);
     }
+    masque_headers_fini(&s->headers); /* nobody here needs the token any more */
     return rv == BASE_OK ? 0 : NGHTTP3_ERR_CALLBACK_FAILURE;
 }
 
@@ -183,8 +192,16 @@ static int on_header(nghttp3_conn *http, int64_t sid, int32_t token, nghttp3_rcb
     struct masque_stream *s = stream_user;
     if (!s)
         return NGHTTP3_ERR_CALLBACK_FAILURE;
+    struct base_str n = text(name), v = text(value);
+    bool secret = base_str_eqz(n, "authorization");
+    int rv = masque_headers_add(&s->headers, n, v);
+    if (secret && v.len > 0) {
+        /* Our QPACK decoder has no dynamic table, so this is the only copy that the HTTP library has. */
+        nghttp3_vec raw = nghttp3_rcbuf_get_buf(value);
+        base_wipe(raw.base, raw.len);
+    }
     /* Too many bytes are answered with 431 when the block is whole; endless ones end the connection. */
-    if (masque_headers_add(&s->headers, text(name), text(value)) == BASE_OK || ++s->excess < FIELDS_TOLERATED)
+    if (rv == BASE_OK || ++s->excess < FIELDS_TOLERATED)
         return 0;
     static const char why[] = "endless headers";
     ngtcp2_ccerr_set_application_error(&s->conn->err, NGHTTP3_H3_EXCESSIVE_LOAD, (const uint8_t *)why,
@@ -313,6 +330,7 @@ int masque_http_open(struct masque_conn *c)
     settings.enable_connect_protocol = 1;
     settings.h3_datagram = 1;
     settings.max_field_section_size = c->h->limits.header_bytes;
+    settings.qpack_max_dtable_capacity = 0; /* see on_header: no table keeps a token */
     if (nghttp3_conn_server_new(&c->http, &callbacks, &settings, nghttp3_mem_default(), c) != 0)
         return NGTCP2_ERR_CALLBACK_FAILURE;
     nghttp3_conn_set_max_client_streams_bidi(c->http, MASQUE_STREAMS_MAX);

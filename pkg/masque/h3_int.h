@@ -148,6 +148,8 @@ struct masque_flow {
     base_time since; /* in this state */
     struct masque_path path;
     struct base_correlation correlation;
+    enum masque_identity identity;
+    struct base_secret *token; /* until it is reported */
     struct base_prefix prefix;
     const struct fence_slot *slot;
     bool stopped, reported;
@@ -209,6 +211,7 @@ struct masque_gone {
 
 struct masque_h3 {
     char *cert_file, *key_file, *client_ca_file;
+    bool bearer;
     struct masque_h3_limits limits;
     struct masque_h3_events events;
     void *arg;
@@ -280,7 +283,7 @@ void masque_stream_finish(struct masque_stream *s);
 void masque_stream_free_all(struct masque_conn *c);
 
 /* ---- h3_flow.c ---- */
-/* A valid CONNECT-IP request has come in on `s`. */
+/* A valid CONNECT-IP request has come in on `s`. Takes the token of its headers. */
 int masque_flow_begin(struct masque_stream *s, const struct masque_path *path,
                       const struct base_correlation *corr);
 /* The client's SETTINGS are known now. */

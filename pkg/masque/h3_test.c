@@ -45,7 +45,7 @@ Test(masque_h3, from_request_to_packets_both_ways)
         {":authority", "masque.test"},
         {":path", "/.well-known/masque/ip/fd20%3A%3A%2F64/6/"},
         {"traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
-        {"x-tenant", "another"}};
+        {"x-site", "another"}};
     size_t s = testclient_request(c, f, sizeof f / sizeof f[0], false);
     WAIT(e, e->n_rq == 1);
     const struct masque_request *rq = &e->rq[0];

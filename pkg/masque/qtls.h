@@ -9,6 +9,7 @@
 #ifndef MASQUE_QTLS_H
 #define MASQUE_QTLS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct masque_qtls_config {
     const char *cert_file;      /* PEM, leaf first, then intermediates */
     const char *key_file;       /* PEM */
     const char *client_ca_file; /* PEM roots */
+    bool optional;              /* a client may come without a certificate; one that it sends is verified */
 };
 
 /* Loads the TLS library's global state; may be called more than once, before the first thread uses it. */
@@ -41,8 +43,8 @@ void *masque_qtls_native_handle(struct masque_qtls *s);      /* for ngtcp2_conn_
 struct masque_qtls *masque_qtls_free(struct masque_qtls *s); /* after ngtcp2_conn_del; NULL ok */
 
 /* DER of the verified leaf, borrowed until masque_qtls_free; to be asked only once the handshake has
- * completed, because the certificate is checked before the signature that proves its key. BASE_OK or
- * BASE_EDENIED. */
+ * completed, because the certificate is checked before the signature that proves its key. BASE_OK,
+ * BASE_ENOTFOUND (optional, and the client sent none) or BASE_EDENIED. */
 int masque_qtls_peer_der(struct masque_qtls *s, const uint8_t **ret, size_t *ret_len);
 /* The alert to close with after a failed handshake: better than the library's own, which knows no X.509
  * reasons. */

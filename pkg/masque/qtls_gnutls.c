@@ -19,11 +19,12 @@ struct masque_qtls_ctx {
     gnutls_priority_t prio;
     struct masque_roots *roots;
     unsigned refs;
+    bool optional;
 };
 struct masque_qtls {
     gnutls_session_t session;
     struct masque_qtls_ctx *ctx;
-    bool verified, refused;
+    bool verified, refused, absent;
     int x509_err; /* why refused */
 };
 
@@ -58,6 +59,10 @@ static int verify_cb(gnutls_session_t g)
     struct masque_der chain[MASQUE_CHAIN_MAX];
     unsigned n = 0;
     const gnutls_datum_t *list = gnutls_certificate_get_peers(g, &n);
+    if ((!list || n == 0) && s->ctx->optional) {
+        s->absent = true;
+        return 0;
+    }
     if (!list || n == 0 || n > MASQUE_CHAIN_MAX) {
         s->refused = true;
         s->x509_err = masque_peer_verify(s->ctx->roots, NULL, 0);
@@ -104,6 +109,7 @@ int masque_qtls_ctx_new(struct masque_qtls_ctx **ret, const struct masque_qtls_c
     if (!c)
         return base_err_set(err, BASE_ENOMEM, "TLS: no memory");
     c->refs = 1;
+    c->optional = cfg->optional;
     int rv = gnutls_certificate_allocate_credentials(&c->cred), code = BASE_OK;
     if (rv == 0)
         rv = gnutls_priority_init2(&c->prio, priorities, NULL, 0);
@@ -160,7 +166,8 @@ int masque_qtls_new(struct masque_qtls **ret, struct masque_qtls_ctx *ctx, struc
     gnutls_session_set_keylog_function(s->session, NULL); /* else $SSLKEYLOGFILE gets every secret */
     gnutls_session_set_ptr(s->session, ref);
     gnutls_db_set_ptr(s->session, s);
-    gnutls_certificate_server_set_request(s->session, GNUTLS_CERT_REQUIRE);
+    gnutls_certificate_server_set_request(s->session,
+                                          ctx->optional ? GNUTLS_CERT_REQUEST : GNUTLS_CERT_REQUIRE);
     *ret = s;
     return BASE_OK;
 }
@@ -184,6 +191,8 @@ int masque_qtls_peer_der(struct masque_qtls *s, const uint8_t **ret, size_t *ret
 {
     unsigned n = 0;
     const gnutls_datum_t *list = s->verified ? gnutls_certificate_get_peers(s->session, &n) : NULL;
+    if (s->ctx->optional && !s->verified && !s->refused && !gnutls_certificate_get_peers(s->session, &n))
+        return BASE_ENOTFOUND;
     if (!list || n == 0)
         return BASE_EDENIED;
     *ret = list[0].data;

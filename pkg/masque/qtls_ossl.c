@@ -20,6 +20,7 @@ struct masque_qtls_ctx {
     SSL_CTX *ssl_ctx;
     struct masque_roots *roots;
     unsigned refs;
+    bool optional;
 };
 struct masque_qtls {
     SSL *ssl;
@@ -178,7 +179,9 @@ int masque_qtls_ctx_new(struct masque_qtls_ctx **ret, const struct masque_qtls_c
         goto fail;
     }
     SSL_CTX_set_client_CA_list(c->ssl_ctx, names); /* takes them */
-    SSL_CTX_set_verify(c->ssl_ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    c->optional = cfg->optional;
+    SSL_CTX_set_verify(c->ssl_ctx, SSL_VERIFY_PEER | (cfg->optional ? 0 : SSL_VERIFY_FAIL_IF_NO_PEER_CERT),
+                       NULL);
     SSL_CTX_set_cert_verify_callback(c->ssl_ctx, verify_cb, NULL);
     ERR_clear_error();
     *ret = c;
@@ -233,6 +236,8 @@ struct masque_qtls *masque_qtls_free(struct masque_qtls *s)
 int masque_qtls_peer_der(struct masque_qtls *s, const uint8_t **ret, size_t *ret_len)
 {
     X509 *x = s->verified ? SSL_get0_peer_certificate(s->ssl) : NULL;
+    if (s->ctx->optional && !s->verified && !s->refused && !SSL_get0_peer_certificate(s->ssl))
+        return BASE_ENOTFOUND;
     if (!x)
         return BASE_EDENIED;
     if (!s->der)

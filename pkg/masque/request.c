@@ -1,12 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "masque/request.h"
 
+#include "base/mutant.h"
+#include "masque/bearer.h"
+
 enum { FIELD_OVERHEAD = 32 };
 
 void masque_headers_init(struct masque_headers *h, uint32_t max_bytes)
 {
     memset(h, 0, sizeof *h);
     h->max = max_bytes;
+}
+
+void masque_headers_fini(struct masque_headers *h)
+{
+    h->token = base_secret_free(h->token);
+}
+
+static void take_authorization(struct masque_headers *h, struct base_str v)
+{
+    struct base_str token;
+    h->authorization_twice = h->has_authorization;
+    h->has_authorization = true;
+    if (h->authorization_twice || !masque_bearer_parse(&token, v))
+        return;
+    h->token = base_secret_new(token);
+    h->no_memory = h->token == NULL;
 }
 
 static void keep_printable(char *dst, size_t size, struct base_str v)
@@ -56,7 +75,11 @@ int masque_headers_add(struct masque_headers *h, struct base_str name, struct ba
     for (size_t i = 0; i < sizeof forbidden / sizeof forbidden[0]; i++)
         if (base_str_eqz(name, forbidden[i]))
             h->forbidden = forbidden[i];
-    if (base_str_eqz(name, "traceparent")) {
+    if (masque_names_tenant(name))
+        h->has_tenant = true;
+    if (h->bearer && base_str_eqz(name, "authorization")) {
+        take_authorization(h, value);
+    } else if (base_str_eqz(name, "traceparent")) {
         h->traceparent_twice = h->has_traceparent;
         h->has_traceparent = true;
         if (base_copy_str(h->traceparent, sizeof h->traceparent, value) != BASE_OK)
@@ -115,6 +138,14 @@ int masque_headers_check(const struct masque_headers *h, bool fin, struct masque
             err->http_status = 400;
         return rv;
     }
+    if (h->has_tenant && !base_mutant("request.tenant"))
+        return refuse(
+            err, 400,
+            "header: names a tenant; the tenant comes from the client's credential alone, leave it out");
+    if (h->authorization_twice)
+        return refuse(err, 400, "header authorization: given twice; send one");
+    if (h->no_memory)
+        return refuse(err, 503, "no memory for the request");
     if (fin)
         return refuse(err, 400, "request stream: ended with the headers; a tunnel needs it open");
     if (h->path_cut)

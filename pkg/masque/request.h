@@ -3,8 +3,8 @@
  * masque/request.h - is this header block a CONNECT-IP request that we can serve? (RFC 9484 section 4.4, RFC
  * 9220, RFC 9297 section 3.2)
  *
- * Pure. Keeps only the fields that decide; everything else (a tenant header, say) is counted and forgotten:
- * who a client is comes from its certificate alone.
+ * Pure. Keeps only the fields that decide; everything else is counted and forgotten. Who a client is, its
+ * tenant included, comes from its credential alone: a header that names a tenant is an error.
  */
 #ifndef MASQUE_REQUEST_H
 #define MASQUE_REQUEST_H
@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/id.h"
+#include "base/secret.h"
 #include "base/str.h"
 #include "masque/path.h"
 
@@ -23,6 +24,9 @@ struct masque_headers {
     bool has_method, has_protocol, has_scheme, has_authority, has_path, has_traceparent;
     bool is_connect, is_connect_ip, is_https, path_cut, traceparent_twice;
     const char *forbidden; /* a field that a message with capsules must not have */
+    bool bearer;           /* set by the owner: an Authorization header means something here */
+    bool has_tenant, has_authorization, authorization_twice, no_memory;
+    struct base_secret *token; /* of the Authorization header, when it is a bearer token */
     uint16_t n_path;
     char protocol[32]; /* printable and cut, for the error text */
     char path[MASQUE_HEADERS_PATH_MAX];
@@ -30,11 +34,14 @@ struct masque_headers {
 };
 
 void masque_headers_init(struct masque_headers *h, uint32_t max_bytes);
-/* BASE_OK, or BASE_EFULL once the block is larger than max_bytes (the field is not taken). */
+/* Overwrites and frees the token, if it is still there. */
+void masque_headers_fini(struct masque_headers *h);
+/* BASE_OK (also when there was no memory for a token: masque_headers_check says so), or BASE_EFULL once the
+ * block is larger than max_bytes (the field is not taken). */
 int masque_headers_add(struct masque_headers *h, struct base_str name, struct base_str value);
 /* Decides when the block is whole. `fin`: the request stream ended with it. BASE_OK fills *ret_path and
  * *ret_correlation (zero without a valid traceparent); else BASE_EINVAL, err->http_status says what to answer
- * (400, 405, 431, 501) and err->msg why. */
+ * (400, 405, 431, 501, 503) and err->msg why. */
 int masque_headers_check(const struct masque_headers *h, bool fin, struct masque_path *ret_path,
                          struct base_correlation *ret_correlation, struct base_err *err);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "masque/request.h"
 
+#include "base/mem.h"
+
 #include <criterion/criterion.h>
 
 #define GOOD_PATH "/.well-known/masque/ip/*/*/"
@@ -66,8 +68,11 @@ Test(masque_request, verdicts)
         {"capsule-protocol ?0", {"capsule-protocol", "?0"}, false, 0, NULL},
         {"capsule-protocol nonsense", {"capsule-protocol", "12"}, false, 0, NULL},
         {"no capsule-protocol", {"capsule-protocol", NULL}, false, 0, NULL},
-        {"tenant header", {"x-tenant", "someone-else"}, false, 0, NULL},
-        {"a body is nobody's tenant", {"authorization", "Bearer secret"}, false, 0, NULL},
+        {"tenant header", {"x-tenant", "someone-else"}, false, 400, "names a tenant"},
+        {"tenant header, own", {"tenant", "acme"}, false, 400, "names a tenant"},
+        {"tenant in the query", {":path", GOOD_PATH "?tenant=acme"}, false, 400, "query"},
+        {"tenant in the path", {":path", "/tenants/acme" GOOD_PATH}, false, 400, "path"},
+        {"token where none counts", {"authorization", "Bearer secret"}, false, 0, NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct base_err err = {0};
@@ -79,6 +84,33 @@ Test(masque_request, verdicts)
             cr_assert(strstr(err.msg, rows[i].text), "%s: %s", rows[i].name, err.msg);
         }
     }
+}
+
+Test(masque_request, bearer_token_is_taken_once_and_wiped)
+{
+    struct masque_headers h;
+    masque_headers_init(&h, 8192);
+    (void)masque_headers_add(&h, BASE_STR("authorization"), BASE_STR("Bearer abc"));
+    cr_assert(!h.has_authorization && !h.token, "it means nothing unless the owner says so");
+    h.bearer = true;
+    (void)masque_headers_add(&h, BASE_STR("authorization"), BASE_STR("Bearer abc"));
+    cr_assert(h.has_authorization && !h.authorization_twice);
+    cr_assert(base_str_eqz(base_secret_text(h.token), "abc"));
+    (void)masque_headers_add(&h, BASE_STR("authorization"), BASE_STR("Bearer def"));
+    cr_assert(h.authorization_twice);
+    cr_assert(base_str_eqz(base_secret_text(h.token), "abc"));
+    masque_headers_fini(&h);
+    cr_assert_null(h.token);
+    masque_headers_init(&h, 8192);
+    h.bearer = true;
+    (void)masque_headers_add(&h, BASE_STR("authorization"), BASE_STR("Basic abc"));
+    cr_assert(h.has_authorization && !h.token);
+    masque_headers_init(&h, 8192);
+    h.bearer = true;
+    base_mem_fail_after(1);
+    (void)masque_headers_add(&h, BASE_STR("authorization"), BASE_STR("Bearer abc"));
+    base_mem_fail_after(0);
+    cr_assert(h.no_memory && !h.token);
 }
 
 Test(masque_request, a_path_of_more_than_256_bytes_is_refused_not_cut)

@@ -44,6 +44,8 @@ static int h_header(nghttp3_conn *http, int64_t sid, int32_t token, nghttp3_rcbu
         memcpy(text, v.base, v.len < 7 ? v.len : 7);
         s->status = (int)strtol(text, NULL, 10);
     }
+    if (n.len == 16 && memcmp(n.base, "www-authenticate", 16) == 0 && v.len < sizeof s->www_authenticate)
+        memcpy(s->www_authenticate, v.base, v.len);
     if (n.len == 11 && memcmp(n.base, "retry-after", 11) == 0 && v.len < sizeof s->retry_after)
         memcpy(s->retry_after, v.base, v.len);
     return 0;

@@ -45,7 +45,7 @@ struct testclient_stream {
     struct testclient *client;
     int64_t id;
     int status;
-    char retry_after[16];
+    char retry_after[16], www_authenticate[96];
     uint8_t body[TESTCLIENT_BODY];
     size_t n_body;
     bool ended, closed, was_reset;
