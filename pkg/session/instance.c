@@ -158,7 +158,12 @@ static enum inst_state decide(struct session_core *c, const struct contract_inst
     struct session_instance *i = &c->inst;
     i->create = row == NULL;
     if (row) {
-        bool mine_before = base_uuid_eq(&row->spec.process_id, &i->before) && !base_uuid_is_zero(&i->before);
+        bool held = !base_uuid_is_zero(&i->last_held);
+        bool mine_before =
+            (base_uuid_eq(&row->spec.process_id, &i->before) && !base_uuid_is_zero(&i->before)) ||
+            (base_uuid_eq(&row->spec.process_id, &i->last_held) && held && !i->lost);
+        if (held && !mine_before && !base_mutant("instance.lost-while-away"))
+            i->lost = true; /* it expired here unseen, and somebody else has it by now */
         if (row->meta.deleting != 0)
             return retry(c, WHY_INSTANCE_DELETING, BASE_SEC);
         if (i->lost && !mine_before && row->spec.release_time == 0 && !base_mutant("instance.taken-wait")) {
@@ -204,6 +209,7 @@ static enum inst_state held(struct session_core *c, const struct contract_instan
     i->taken_since = 0;
     i->me.instance_uid = row->meta.uid;
     i->me.epoch = row->spec.epoch;
+    i->last_held = i->me.process_id;
     i->renewed = row->spec.renew.boot_time_us * BASE_US;
     i->renew = RENEW_IDLE;
     i->renew_at = base_time_add(i->renewed, session_jitter(c, c->cfg.timing.interval));

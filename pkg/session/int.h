@@ -130,8 +130,9 @@ enum renew_state { RENEW_IDLE = 0, RENEW_AUDIT, RENEW_SENT, RENEW_READ };
 struct session_instance {
     enum inst_state state;
     struct lease_self me;
-    struct base_uuid before; /* process identity before this one: its row may be taken over at once */
-    uint64_t serial;         /* number of this identity in this process; 0 = none yet */
+    struct base_uuid before;    /* process identity before this one: its row may be taken over at once */
+    struct base_uuid last_held; /* identity that held the row here last; zero = none yet */
+    uint64_t serial;            /* number of this identity in this process; 0 = none yet */
     bool have_row;
     struct contract_instance row; /* newest that was applied */
     bool have_watched, in_cache, seen;

@@ -75,3 +75,26 @@ Test(session_twin, met_before_the_instance_was_held)
     cr_assert_eq(world_get(w, "masque.edge1")->u.instance.spec.epoch, 1);
     world_free(w);
 }
+
+/* Stopped past its lease, a new process started beside it, continued: it is no fresh process any more. */
+Test(session_twin, a_process_that_expired_unseen_waits_for_who_has_the_row)
+{
+    struct world *w = world_usual(1);
+    struct session_summary s;
+    struct contract_object *o = world_get(w, "masque.edge1");
+    w->node[0].watch_silent[CONTRACT_INSTANCE] = true;
+    w->node[0].cut = true;
+    world_run(w, 40 * W_SEC); /* its own lease has ended */
+    o->u.instance.spec.epoch++;
+    o->u.instance.spec.process_id = world_uuid(w);
+    o->u.instance.spec.renew.boot_time_us = w->now / BASE_US;
+    world_touch(w, o);
+    w->node[0].cut = false;
+    world_run(w, 10 * W_SEC);
+    instance_state(w, &s);
+    cr_assert_str_eq(s.instance_state, "Taken");
+    cr_assert_eq(world_get(w, "masque.edge1")->u.instance.spec.epoch, 2);
+    world_run(w, 32 * W_SEC); /* silent for its L */
+    cr_assert_eq(world_get(w, "masque.edge1")->u.instance.spec.epoch, 3);
+    world_free(w);
+}
