@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,6 +37,49 @@ static int write_at_end(int fd, uint64_t at, const char *p, size_t n)
         (void)!ftruncate(fd, (off_t)at);
     return e;
 }
+
+/* ---- the copy
+ * ------------------------------------------------------------------------------------------------- */
+
+/* A pipe that polls as writable takes PIPE_BUF bytes at once: no line of ours is longer. */
+static bool copy_line(struct journal_file *f, const char *p, size_t n)
+{
+    struct pollfd pfd = {.fd = f->copy_fd, .events = POLLOUT};
+    ssize_t k;
+
+    if (n > PIPE_BUF || poll(&pfd, 1, 0) != 1 || !(pfd.revents & POLLOUT) ||
+        (pfd.revents & (POLLERR | POLLNVAL)))
+        return false;
+    k = write(f->copy_fd, p, n);
+    return k == (ssize_t)n;
+}
+
+/* What has just become durable. */
+static void copy_out(struct journal_file *f)
+{
+    if (!f->copy)
+        return;
+    for (size_t at = 0; at < f->sealed.len;) {
+        const char *end = memchr(f->sealed.data + at, '\n', f->sealed.len - at);
+        size_t n = (size_t)(end - (f->sealed.data + at)) + 1;
+        char text[64];
+
+        (void)base_fmt(text, sizeof text, "{\"chain\":\"copy\",\"missed\":%llu}\n",
+                       (unsigned long long)f->missed_now);
+        if (f->missed_now && copy_line(f, text, strlen(text)))
+            f->missed_now = 0; /* said */
+        if (!f->missed_now && copy_line(f, f->sealed.data + at, n)) {
+            f->copied++;
+        } else {
+            f->missed++;
+            f->missed_now++;
+        }
+        at += n;
+    }
+}
+
+/* ---- the files
+ * ------------------------------------------------------------------------------------------------ */
 
 static int sync_dir(const char *dir)
 {
@@ -148,6 +193,7 @@ static int write_own_line(struct journal_file *f, bool torn, uint64_t bytes)
     if (!e) {
         f->size += f->sealed.len;
         f->chain = next;
+        copy_out(f);
     }
     return e;
 }
@@ -199,7 +245,13 @@ int journal_file_open(struct journal_file *f, const struct journal_config *cfg, 
     *f = (struct journal_file){.fd = -1,
                                .max_bytes = cfg->max_file_bytes ? cfg->max_file_bytes : 64u << 20,
                                .max_age = cfg->max_age,
-                               .max_files = cfg->max_files ? cfg->max_files : 16};
+                               .max_files = cfg->max_files ? cfg->max_files : 16,
+                               .key = cfg->key,
+                               .checkpoint_lines = cfg->checkpoint_lines ? cfg->checkpoint_lines : 10000,
+                               .checkpoint_age = cfg->checkpoint_age ? cfg->checkpoint_age : 600 * BASE_SEC,
+                               .checkpoint_at = loop_clock(),
+                               .copy = cfg->copy,
+                               .copy_fd = cfg->copy_fd};
     base_buf_init(&f->sealed, 64u << 20);
     if (base_copy(f->dir, sizeof f->dir, cfg->dir) ||
         !base_fmt(f->path, sizeof f->path, "%s/audit.jsonl", cfg->dir))
@@ -223,6 +275,7 @@ int journal_file_open(struct journal_file *f, const struct journal_config *cfg, 
             "audit.directory: the last line of %s (or of the newest rotated file) is no sealed audit record; "
             "keep the file elsewhere as evidence and start with an empty directory",
             f->path);
+    f->unsigned_lines = f->chain.seq > 0; /* what an earlier process left may be unsigned */
     if (!e)
         e = sync_dir(f->dir);
     if (e)
@@ -242,7 +295,10 @@ void journal_file_close(struct journal_file *f)
 int journal_file_append(struct journal_file *f, struct base_str batch)
 {
     struct audit_chain next = f->chain;
+    uint64_t lines = f->unsigned_lines;
+    base_time now = loop_clock();
     size_t at = 0;
+    bool sign;
     int e;
 
     base_buf_reset(&f->sealed);
@@ -253,12 +309,50 @@ int journal_file_append(struct journal_file *f, struct base_str batch)
         if (audit_chain_seal(&next, f->hasher, &f->sealed, line))
             return ENOMEM;
         at += line.len;
+        lines++;
     }
+    /* in the same write as the last record that it signs */
+    sign = f->key && (lines >= f->checkpoint_lines || now - f->checkpoint_at >= f->checkpoint_age);
+    if (sign && audit_chain_checkpoint(&next, f->hasher, &f->sealed, loop_wall(), f->node, f->key))
+        return ENOMEM;
     e = write_at_end(f->fd, f->size, f->sealed.data, f->sealed.len);
     if (e)
         return e;
     f->size += f->sealed.len;
     f->chain = next;
+    f->unsigned_lines = sign ? 0 : lines;
+    if (sign) {
+        f->checkpoints++;
+        f->checkpoint_at = now;
+    }
+    copy_out(f);
+    return 0;
+}
+
+base_time journal_file_checkpoint_due(const struct journal_file *f)
+{
+    return f->key && f->unsigned_lines ? base_time_add(f->checkpoint_at, f->checkpoint_age) : BASE_TIME_NEVER;
+}
+
+int journal_file_checkpoint(struct journal_file *f, base_time now, bool now_at_any_rate)
+{
+    struct audit_chain next = f->chain;
+    int e;
+
+    if (!f->key || !f->unsigned_lines || (!now_at_any_rate && now < journal_file_checkpoint_due(f)))
+        return 0;
+    base_buf_reset(&f->sealed);
+    if (audit_chain_checkpoint(&next, f->hasher, &f->sealed, loop_wall(), f->node, f->key))
+        return ENOMEM;
+    e = write_at_end(f->fd, f->size, f->sealed.data, f->sealed.len);
+    f->checkpoint_at = now; /* also when it failed: not again at once */
+    if (e)
+        return e;
+    f->size += f->sealed.len;
+    f->chain = next;
+    f->unsigned_lines = 0;
+    f->checkpoints++;
+    copy_out(f);
     return 0;
 }
 

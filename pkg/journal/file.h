@@ -19,6 +19,13 @@ struct journal_file {
     base_time opened, max_age;
     unsigned max_files;
     uint64_t rotations, torn;
+    const struct base_key *key;
+    uint64_t checkpoint_lines, unsigned_lines; /* since the last checkpoint */
+    base_time checkpoint_age, checkpoint_at;   /* when the last one was made */
+    uint64_t checkpoints;
+    bool copy;
+    int copy_fd;
+    uint64_t copied, missed, missed_now; /* missed_now: since the last line that said so */
 };
 
 /* Opens <dir>/audit.jsonl, cuts off a torn end, finds where the chain stands (in this file or the newest
@@ -29,6 +36,10 @@ void journal_file_close(struct journal_file *f);
 /* Seals and appends every line of `batch`, then fdatasync. 0, or an errno: nothing of the batch is in the
  * file then, and the chain is where it was. */
 int journal_file_append(struct journal_file *f, struct base_str batch);
+/* Signs what is there when a bound is reached, or `now_at_any_rate`. 0 or an errno. */
+int journal_file_checkpoint(struct journal_file *f, base_time now, bool now_at_any_rate);
+/* When the next checkpoint is due; BASE_TIME_NEVER: there is nothing to sign. */
+base_time journal_file_checkpoint_due(const struct journal_file *f);
 /* Rotates when a bound is reached. 0 or an errno (the current file is kept). */
 int journal_file_rotate(struct journal_file *f, base_time now);
 /* Is `name` that of a rotated file? *ret: number of its last line. */

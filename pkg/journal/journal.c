@@ -57,6 +57,46 @@ static void move_to_finished(struct journal *j, struct entry *list, bool durable
     }
 }
 
+static void from_file(struct journal *j)
+{
+    j->stats.seq = j->file.chain.seq;
+    j->stats.checkpoints = j->file.checkpoints;
+    j->stats.copied = j->file.copied;
+    j->stats.missed = j->file.missed;
+}
+
+/* Under the lock, which is given up meanwhile. */
+static void sign(struct journal *j, bool at_any_rate)
+{
+    int e;
+
+    (void)pthread_mutex_unlock(&j->lock);
+    e = journal_file_checkpoint(&j->file, loop_clock(), at_any_rate);
+    (void)pthread_mutex_lock(&j->lock);
+    if (e) {
+        j->stats.healthy = false;
+        (void)base_fmt(j->stats.reason, sizeof j->stats.reason, "%s: checkpoint: %s", j->file.path,
+                       base_errno_name(e));
+    }
+    from_file(j);
+}
+
+static void wait_until(struct journal *j, base_time due)
+{
+    struct timespec until;
+    base_time left = base_time_max(due - loop_clock(), BASE_MS);
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    left = base_time_min(left, 3600 * BASE_SEC);
+    until.tv_sec += left / BASE_SEC;
+    until.tv_nsec += left % BASE_SEC;
+    if (until.tv_nsec >= BASE_SEC) {
+        until.tv_sec++;
+        until.tv_nsec -= BASE_SEC;
+    }
+    (void)pthread_cond_timedwait(&j->more, &j->lock, &until);
+}
+
 static void *writer(void *arg)
 {
     struct journal *j = arg;
@@ -70,10 +110,20 @@ static void *writer(void *arg)
         size_t lines;
         int e;
 
-        while (!j->n_queued_lines && !j->stop)
-            (void)pthread_cond_wait(&j->more, &j->lock);
-        if (!j->n_queued_lines)
+        while (!j->n_queued_lines && !j->stop) {
+            base_time due = journal_file_checkpoint_due(&j->file);
+
+            if (due == BASE_TIME_NEVER)
+                (void)pthread_cond_wait(&j->more, &j->lock);
+            else if (due <= loop_clock())
+                sign(j, false);
+            else
+                wait_until(j, due);
+        }
+        if (!j->n_queued_lines) {
+            sign(j, true);
             break;
+        }
         swap = batch;
         batch = j->queue;
         j->queue = swap;
@@ -101,9 +151,9 @@ static void *writer(void *arg)
                            base_errno_name(e));
         } else {
             j->stats.durable += lines;
-            j->stats.seq = j->file.chain.seq;
             j->stats.rotations = j->file.rotations;
             j->stats.reason[0] = '\0';
+            from_file(j);
         }
         move_to_finished(j, mine, e == 0);
         if (!j->stop)
@@ -172,6 +222,7 @@ int journal_new(struct journal **ret, struct loop *l, const struct journal_confi
                 void *arg, struct base_err *err)
 {
     struct journal *j = base_calloc(1, sizeof *j);
+    pthread_condattr_t attr;
     int rc;
 
     if (!j)
@@ -187,12 +238,15 @@ int journal_new(struct journal **ret, struct loop *l, const struct journal_confi
     j->stats.healthy = true;
     base_buf_init(&j->queue, j->max_lines * 1024);
     (void)pthread_mutex_init(&j->lock, NULL);
-    (void)pthread_cond_init(&j->more, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&j->more, &attr);
+    (void)pthread_condattr_destroy(&attr);
     j->waiting = base_calloc(j->max_lines, sizeof *j->waiting);
     rc = j->waiting ? journal_file_open(&j->file, cfg, err)
                     : base_err_set(err, BASE_ENOMEM, "audit journal: no memory");
     j->stats.torn = j->file.torn;
-    j->stats.seq = j->file.chain.seq;
+    from_file(j);
     if (!rc)
         rc = loop_wake_new(&j->wake, l, on_wake, j, err);
     if (!rc)

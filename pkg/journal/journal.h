@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "base/time.h"
 
+struct base_key;
 struct loop;
 struct journal;
 
@@ -30,6 +31,15 @@ struct journal_config {
     uint64_t max_file_bytes; /* rotate beyond it; 0 = 64 MiB */
     base_time max_age;       /* rotate a file that is older; 0 = never */
     unsigned max_files;      /* rotated files that are kept; 0 = 16 */
+    /* Signed checkpoints (audit/chain.h): after so many lines, after so long (when there is something to
+     * sign), and at the end. NULL: none. Must outlive the journal. */
+    const struct base_key *key;
+    uint64_t checkpoint_lines; /* 0 = 10000 */
+    base_time checkpoint_age;  /* 0 = 10 min */
+    /* A copy of every line that became durable, one write(2) each, to `copy_fd`, which stays the caller's.
+     * What it does not take at once is left out, and counted in a line {"chain":"copy","missed":N}. */
+    bool copy;
+    int copy_fd;
 };
 /* Called on the loop's thread, once per line that was appended with ask != 0. */
 typedef void (*journal_done)(void *arg, uint64_t ask, bool durable);
@@ -48,6 +58,8 @@ struct journal_stats {
     uint64_t appended, durable, failed, late, syncs; /* lines, lines, lines, lines, fdatasync calls */
     uint64_t rotations, torn; /* files that were closed, unfinished lines that were found */
     uint64_t seq;             /* number of the last durable line */
+    uint64_t checkpoints;     /* signed */
+    uint64_t copied, missed;  /* lines that were copied, and that could not be */
     bool healthy;             /* the last write succeeded and none is overdue */
     char reason[160];         /* why not */
 };

@@ -36,14 +36,17 @@ static const char *temp_dir(char *dst)
 }
 
 /* The whole trail of a directory must verify; returns the verifier. Rotated files first, by number. */
-static struct audit_verifier verify(const char *dir)
+static struct audit_verifier verify_with(const char *dir, const struct base_key *key)
 {
     base_cleanup(base_hasher_freep) struct base_hasher *h = base_hasher_new();
+    const struct base_key *const keys[] = {key};
     struct audit_verifier v;
     struct dirent **names;
     int n = scandir(dir, &names, NULL, alphasort);
 
     audit_verifier_init(&v);
+    v.keys = keys;
+    v.n_keys = key ? 1 : 0;
     cr_assert_geq(n, 0);
     for (int i = 0; i < n; i++) { /* "audit-…" sorts before "audit.jsonl" */
         char path[512];
@@ -72,6 +75,11 @@ static struct audit_verifier verify(const char *dir)
     cr_assert_eq(v.flaw, AUDIT_FLAW_NONE, "%s: %s at %lu:%lu", dir, audit_flaw_name(v.flaw),
                  (unsigned long)v.flaw_file, (unsigned long)v.flaw_line);
     return v;
+}
+
+static struct audit_verifier verify(const char *dir)
+{
+    return verify_with(dir, NULL);
 }
 
 static void wait_for(struct loop *l, const struct seen *s, unsigned n)
@@ -310,4 +318,162 @@ Test(journal, a_directory_that_is_missing_is_named)
     cr_assert_not_null(strstr(err.msg, "/nonexistent/audit/audit.jsonl"));
     cr_assert_not_null(strstr(err.msg, "ENOENT"));
     loop_free(l);
+}
+
+/* ---- checkpoints
+ * ----------------------------------------------------------------------------------------------- */
+static const char key_pem[] =
+    "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIHrEzksVLOK5FHNBPpqf9rxwh0IcqC4bYdO1ZY6CFEuB\n-----END "
+    "PRIVATE KEY-----\n";
+static const char pub_pem[] =
+    "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA48gC03txmsaQkx3SQdpJRk7ui5dNzY7m4aBVE77ybrc=\n-----END "
+    "PUBLIC KEY-----\n";
+
+Test(journal, checkpoints_come_by_number_by_age_and_at_the_end)
+{
+    base_cleanup(base_key_freep) struct base_key *key = NULL, *pub = NULL;
+    struct journal_config cfg = {.node = "edge1", .checkpoint_lines = 5, .max_file_bytes = 4000};
+    struct journal_stats stats;
+    struct audit_verifier v;
+    struct seen seen = {0};
+    struct journal *j;
+    struct loop *l;
+    char dir[64];
+
+    cr_assert_eq(base_key_private(&key, base_str_of(key_pem), NULL), BASE_OK);
+    cr_assert_eq(base_key_public(&pub, base_str_of(pub_pem), NULL), BASE_OK);
+    cfg.key = key;
+    temp_dir(dir);
+    cr_assert_eq(append_some(dir, &cfg, 12, &stats), 12);
+    cr_assert_geq(stats.checkpoints, 2);
+    v = verify_with(dir, pub);
+    cr_assert_eq(v.records, 12);
+    cr_assert_geq(v.checkpoints, 3); /* and one at the end */
+    cr_assert_eq(v.signed_seq, v.chain.seq - 1);
+    /* over a rotation and a restart, by age */
+    cfg.checkpoint_lines = 1000000;
+    cfg.checkpoint_age = 200 * BASE_MS;
+    cfg.dir = dir;
+    cr_assert_eq(loop_new(&l, NULL), BASE_OK);
+    cr_assert_eq(journal_new(&j, l, &cfg, on_done, &seen, NULL), BASE_OK);
+    cr_assert_eq(journal_append(j, BASE_STR("{\"n\":1}\n"), 1), BASE_OK);
+    wait_for(l, &seen, 1);
+    for (base_time until = loop_clock() + 10 * BASE_SEC; loop_clock() < until;) {
+        journal_stats(j, &stats);
+        if (stats.checkpoints)
+            break;
+        (void)usleep(1000);
+    }
+    cr_assert_eq(stats.checkpoints, 1);
+    (void)usleep(500000); /* nothing new: nothing is signed again */
+    journal_stats(j, &stats);
+    cr_assert_eq(stats.checkpoints, 1);
+    journal_free(j);
+    loop_free(l);
+    v = verify_with(dir, pub);
+    cr_assert_eq(v.records, 13);
+    cr_assert_eq(v.signed_seq, v.chain.seq - 1);
+}
+
+Test(journal, a_crash_at_every_byte_of_a_checkpoint)
+{
+    base_cleanup(base_key_freep) struct base_key *key = NULL, *pub = NULL;
+    struct journal_config cfg = {.node = "edge1"};
+    struct journal_stats stats;
+    char dir[64], path[128];
+    struct stat st;
+
+    cr_assert_eq(base_key_private(&key, base_str_of(key_pem), NULL), BASE_OK);
+    cr_assert_eq(base_key_public(&pub, base_str_of(pub_pem), NULL), BASE_OK);
+    cfg.key = key;
+    for (off_t cut = 1; cut < 400; cut += 7) {
+        struct audit_verifier v;
+
+        temp_dir(dir);
+        cr_assert_eq(append_some(dir, &cfg, 2, &stats), 2);
+        (void)base_fmt(path, sizeof path, "%s/audit.jsonl", dir);
+        cr_assert_eq(stat(path, &st), 0);
+        cr_assert_eq(truncate(path, st.st_size - cut), 0);
+        cr_assert_eq(append_some(dir, &cfg, 1, &stats), 1);
+        v = verify_with(dir, pub);
+        cr_assert_eq(v.torn, 1);
+        cr_assert_eq(v.signed_seq, v.chain.seq - 1, "cut %ld", (long)cut);
+    }
+}
+
+/* ---- the copy
+ * -------------------------------------------------------------------------------------------------- */
+
+Test(journal, the_copy_is_what_is_durable_and_never_makes_it_wait)
+{
+    struct journal_config cfg = {.node = "edge1", .copy = true};
+    struct journal_stats stats;
+    char dir[64], path[128], *copy = calloc(1, 1 << 20), *file = calloc(1, 1 << 20);
+    size_t n = 0;
+    ssize_t k;
+    int fd, p[2];
+
+    cr_assert_eq(pipe(p), 0);
+    cfg.copy_fd = p[1];
+    temp_dir(dir);
+    cr_assert_eq(append_some(dir, &cfg, 10, &stats), 10);
+    cr_assert_eq(stats.copied, 11);
+    cr_assert_eq(stats.missed, 0);
+    (void)fcntl(p[0], F_SETFL, O_NONBLOCK);
+    while ((k = read(p[0], copy + n, (1 << 20) - n)) > 0)
+        n += (size_t)k;
+    (void)base_fmt(path, sizeof path, "%s/audit.jsonl", dir);
+    fd = open(path, O_RDONLY);
+    cr_assert_eq(read(fd, file, 1 << 20), (ssize_t)n);
+    cr_assert_eq(memcmp(file, copy, n), 0);
+    (void)close(fd);
+    /* nobody reads: the pipe is full, records are durable all the same, and the gap is counted */
+    (void)fcntl(p[1], F_SETPIPE_SZ, 4096);
+    cr_assert_eq(append_some(dir, &cfg, 200, &stats), 200);
+    cr_assert_gt(stats.missed, 100);
+    cr_assert_eq(stats.copied + stats.missed, 200);
+    n = 0;
+    while ((k = read(p[0], copy + n, (1 << 20) - n)) > 0)
+        n += (size_t)k;
+    free(copy);
+    free(file);
+}
+
+Test(journal, the_gap_in_a_copy_is_said_when_it_ends)
+{
+    struct journal_config cfg = {.node = "edge1", .copy = true};
+    struct journal_stats stats;
+    char dir[64], text[128], *copy = calloc(1, 1 << 20);
+    struct seen seen = {0};
+    struct journal *j;
+    struct loop *l;
+    size_t n = 0;
+    ssize_t k;
+    int p[2];
+
+    cr_assert_eq(pipe(p), 0);
+    (void)fcntl(p[0], F_SETFL, O_NONBLOCK);
+    (void)fcntl(p[1], F_SETPIPE_SZ, 2 * 4096);
+    cfg.copy_fd = p[1];
+    cfg.dir = temp_dir(dir);
+    cr_assert_eq(loop_new(&l, NULL), BASE_OK);
+    cr_assert_eq(journal_new(&j, l, &cfg, on_done, &seen, NULL), BASE_OK);
+    for (unsigned i = 1; i <= 100; i++) {
+        cr_assert_eq(journal_append(j, BASE_STR("{\"event\":\"renew\"}\n"), i), BASE_OK);
+        wait_for(l, &seen, i);
+    }
+    journal_stats(j, &stats);
+    cr_assert_gt(stats.missed, 0);
+    while ((k = read(p[0], copy, 1 << 20)) > 0)
+        ;
+    cr_assert_eq(journal_append(j, BASE_STR("{\"event\":\"last\"}\n"), 101), BASE_OK);
+    wait_for(l, &seen, 101);
+    journal_free(j);
+    loop_free(l);
+    while ((k = read(p[0], copy + n, (1 << 20) - n)) > 0)
+        n += (size_t)k;
+    (void)base_fmt(text, sizeof text, "{\"chain\":\"copy\",\"missed\":%llu}\n{\"event\":\"last\"",
+                   (unsigned long long)stats.missed);
+    cr_assert_eq(strncmp(copy, text, strlen(text)), 0, "%s", copy);
+    free(copy);
 }
