@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A bounded memory of raw objects: one slot per hash of kind and name, the newest text wins. Losing a text
+ * A bounded memory of raw objects: one slot per hash of kind and name, the newest version wins. Losing a text
  * costs one GET.
  */
 #include "kubestore/kubestore_int.h"
@@ -53,9 +53,13 @@ struct kubestore_raw *kubestore_raw_free(struct kubestore_raw *r)
 void kubestore_raw_put(struct kubestore_raw *r, const struct contract_object *o, struct base_str text)
 {
     size_t at = place(o->kind, o->u.meta.name);
-    struct slot *s;
+    struct slot *s = r->slots[at];
     char *copy;
+    int cmp;
 
+    if (s && s->kind == o->kind && strcmp(s->name, o->u.meta.name) == 0 &&
+        base_uuid_eq(&s->uid, &o->u.meta.uid) && base_rv_cmp(o->u.meta.rv, s->rv, &cmp) == BASE_OK && cmp < 0)
+        return; /* an event that was overtaken by an answer */
     drop(r->slots[at]);
     r->slots[at] = NULL;
     if (text.len == 0 || text.len > TEXT_MAX)

@@ -60,6 +60,10 @@ bool kubestore_watch_row(struct kubestore_watch *w, enum store_event_type type, 
     if (rc == BASE_ENOMEM)
         return false;
     if (rc == BASE_OK) {
+        /* A write that is decided on this event then needs no read of its own. Bindings and services are
+         * many, and written after a fresh read or never. */
+        if (type != STORE_DELETED && w->kind != CONTRACT_BINDING && w->kind != CONTRACT_SERVICE)
+            kubestore_raw_put(w->s->raw, &w->ev.object, object);
         w->ev.type = type;
         n.name = w->ev.object.u.meta.name;
     } else {

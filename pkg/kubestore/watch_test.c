@@ -5,6 +5,7 @@
 #include "contract/test_samples.h"
 #include "kubestore/fake.h"
 #include "kubestore/kubestore_int.h"
+#include "kubestore/watch_int.h"
 
 #define LIST "?limit=500"
 #define STEP1 "?limit=1"
@@ -721,4 +722,57 @@ Test(kubestore_watch, selectors_are_checked)
     cr_expect(strstr(err.msg, "node"), "%s", err.msg);
     kubestore_free(s);
     cr_expect(fake_clean());
+}
+
+/* A write that is decided on a watch event must not read again: the event's text is remembered, and an event
+ * that was overtaken by a newer answer does not push that out. */
+Test(kubestore_raw, an_event_is_remembered_and_the_newest_version_wins)
+{
+    struct kubestore_raw *r = kubestore_raw_new();
+    struct contract_object o = {.kind = CONTRACT_CLAIM};
+    struct base_str got;
+
+    (void)base_copy(o.u.meta.name, sizeof o.u.meta.name, "rc-1");
+    o.u.meta.uid.b[0] = 1;
+    (void)base_copy(o.u.meta.rv, sizeof o.u.meta.rv, "10");
+    kubestore_raw_put(r, &o, BASE_STR("ten"));
+    (void)base_copy(o.u.meta.rv, sizeof o.u.meta.rv, "9");
+    kubestore_raw_put(r, &o, BASE_STR("nine"));
+    got = kubestore_raw_get(r, CONTRACT_CLAIM, "rc-1", &o.u.meta.uid, "10");
+    cr_assert(base_str_eqz(got, "ten"));
+    got = kubestore_raw_get(r, CONTRACT_CLAIM, "rc-1", &o.u.meta.uid, "9");
+    cr_assert_eq(got.len, 0);
+    o.u.meta.uid.b[0] = 2; /* made again: another object, whatever its version */
+    kubestore_raw_put(r, &o, BASE_STR("again"));
+    got = kubestore_raw_get(r, CONTRACT_CLAIM, "rc-1", &o.u.meta.uid, "9");
+    cr_assert(base_str_eqz(got, "again"));
+    kubestore_raw_free(r);
+}
+
+Test(kubestore_watch, an_instance_seen_by_the_watch_needs_no_read_before_its_write)
+{
+    struct kubestore_watch *w;
+    struct contract_object o;
+    struct rec r = {0};
+    struct base_err err = {0};
+    struct base_buf json;
+
+    fake_reset();
+    cr_assert_eq(kubestore_new(&r.s, NULL, NULL, "hf", NULL, &err), BASE_OK);
+    cr_assert_eq(kubestore_watch_new(&w, r.s, CONTRACT_INSTANCE, &(struct store_selector){.node = "edge1"},
+                                     on_note, &r, &err),
+                 BASE_OK);
+    o = sample_instance("edge1", sample_uuid(7));
+    o.u.meta.uid = sample_uuid(8);
+    (void)base_copy(o.u.meta.rv, sizeof o.u.meta.rv, "10");
+    base_buf_init(&json, 65536);
+    cr_assert_eq(contract_encode(&json, &o, BASE_STR(""), &err), BASE_OK, "%s", err.msg);
+    cr_assert(kubestore_watch_row(w, STORE_MODIFIED, (struct base_str){json.data, json.len}, o.u.meta.name,
+                                  o.u.meta.rv));
+    cr_assert_eq(
+        kubestore_raw_get(r.s->raw, CONTRACT_INSTANCE, o.u.meta.name, &o.u.meta.uid, o.u.meta.rv).len,
+        json.len);
+    base_buf_fini(&json);
+    kubestore_watch_free(w);
+    kubestore_free(r.s);
 }
