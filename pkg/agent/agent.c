@@ -27,6 +27,12 @@ static enum session_identity identity_of(enum masque_identity i)
         return SESSION_ID_MANY;
     case MASQUE_IDENTITY_BAD:
         return SESSION_ID_BAD;
+    case MASQUE_IDENTITY_TOKEN:
+        return SESSION_ID_TOKEN;
+    case MASQUE_IDENTITY_ABSENT:
+        return SESSION_ID_ABSENT;
+    case MASQUE_IDENTITY_BAD_TOKEN:
+        return SESSION_ID_BAD_TOKEN;
     }
     return SESSION_ID_BAD;
 }

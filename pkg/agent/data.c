@@ -81,15 +81,18 @@ int agent_data_new(struct agent_data **ret, const struct agent_data_config *cfg,
     return BASE_OK;
 }
 
-/* TUNs that are on their way between the threads. */
+/* TUNs and tokens that are on their way between the threads. */
 static void close_travellers(struct agent_data *d)
 {
     while (d->orders && loop_ring_pop(d->orders, &d->order))
         tun_free(d->order.tun);
-    while (d->reports && loop_ring_pop(d->reports, &d->message))
+    while (d->reports && loop_ring_pop(d->reports, &d->message)) {
         tun_free(d->message.close);
+        base_secret_free(d->message.r.rq.token);
+    }
     for (; d->n_waiting > 0; d->n_waiting--) {
         tun_free(d->waiting[d->waiting_head].close);
+        base_secret_free(d->waiting[d->waiting_head].r.rq.token);
         d->waiting_head = (d->waiting_head + 1) % d->max_waiting;
     }
 }

@@ -37,7 +37,7 @@ struct agent_report {
     int code;
     enum masque_end end;
     base_time at;
-    struct masque_request rq;
+    struct masque_request rq; /* its token is the callback's */
     char detail[512];
 };
 typedef void (*agent_report_fn)(void *arg, const struct agent_report *r);

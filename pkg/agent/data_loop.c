@@ -82,6 +82,7 @@ void agent_data_on_request(void *arg, const struct masque_request *rq)
     struct agent_flow *f = d->n_waiting == 0 ? agent_flows_add(d->flows, rq->flow) : NULL;
 
     if (!f) {
+        (void)base_secret_free(rq->token);
         (void)masque_h3_refuse(d->h3, rq->flow, 503, "Overloaded: the agent is behind with its work", 1);
         return;
     }
