@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/agent_int.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -311,8 +313,17 @@ static void on_boot(void *arg, const struct agent_boot_result *r)
     }
 }
 
+static void on_sum(void *arg)
+{
+    agent_audit_flush(arg, false);
+}
+
 static void on_audit(void *arg, uint64_t ask, bool durable)
 {
+    struct agent *a = arg;
+
+    if (!durable)
+        audit_sum_failed(a->sum);
     agent_feed(arg,
                &(struct session_in){.ev = SESSION_EV_AUDIT, .u.audit = {.ask = ask, .durable = durable}});
 }
@@ -373,6 +384,8 @@ static int start_loop(struct agent *a, struct base_err *err)
     if (!rc)
         rc = loop_timer_new(&a->deadline, a->loop, on_deadline, a, err);
     if (!rc)
+        rc = loop_timer_new(&a->sum_timer, a->loop, on_sum, a, err);
+    if (!rc)
         rc = loop_signal_new(&a->sigterm, a->loop, SIGTERM, on_term, a, err);
     if (!rc)
         rc = loop_signal_new(&a->sigint, a->loop, SIGINT, on_term, a, err);
@@ -381,15 +394,56 @@ static int start_loop(struct agent *a, struct base_err *err)
     return rc;
 }
 
-int agent_new(struct agent **ret, const struct agent_config *cfg, struct base_err *err)
+/* The key file is read once: a new key is a restart, so that a trail says when its key changed. */
+static int read_audit_key(struct agent *a, struct base_err *err)
 {
+    char pem[4096];
+    size_t n;
+    FILE *f;
+    int rc;
+
+    if (!a->cfg.audit_key[0])
+        return BASE_OK;
+    f = fopen(a->cfg.audit_key, "re");
+    if (!f)
+        return base_err_sys(err, BASE_EIO, errno, "audit.checkpointKeyFile: cannot read %s",
+                            a->cfg.audit_key);
+    n = fread(pem, 1, sizeof pem, f);
+    (void)fclose(f);
+    rc = base_key_private(&a->audit_key, (struct base_str){pem, n}, err);
+    explicit_bzero(pem, sizeof pem);
+    return rc ? base_err_wrap(err, "audit.checkpointKeyFile: %s", a->cfg.audit_key) : BASE_OK;
+}
+
+static int start_audit(struct agent *a, struct base_err *err)
+{
+    const struct agent_config *cfg = &a->cfg;
     struct journal_config jc = {.dir = cfg->audit_dir,
                                 .node = cfg->node_name,
                                 .max_lines = (size_t)cfg->audit_queue,
                                 .max_file_bytes = (uint64_t)cfg->audit_file_mb << 20,
                                 .max_age = cfg->audit_file_hours * 3600 * BASE_SEC,
                                 .max_files = (unsigned)cfg->audit_files,
-                                .deadline = cfg->audit_deadline_ms * BASE_MS};
+                                .deadline = cfg->audit_deadline_ms * BASE_MS,
+                                .checkpoint_lines = (uint64_t)cfg->audit_key_records,
+                                .checkpoint_age = cfg->audit_key_minutes * 60 * BASE_SEC,
+                                .copy = cfg->audit_copy != 0,
+                                .copy_fd = STDOUT_FILENO};
+    struct audit_sum_config sc = {.renew = cfg->audit_renew_s * BASE_SEC,
+                                  .reject = cfg->audit_reject_s * BASE_SEC};
+    int rc = read_audit_key(a, err);
+
+    if (rc)
+        return rc;
+    jc.key = a->audit_key;
+    a->sum = audit_sum_new(&sc);
+    if (!a->sum)
+        return base_err_set(err, BASE_ENOMEM, "agent: no memory");
+    return journal_new(&a->journal, a->loop, &jc, on_audit, a, err);
+}
+
+int agent_new(struct agent **ret, const struct agent_config *cfg, struct base_err *err)
+{
     struct agent *a = base_calloc(1, sizeof *a);
     const char *pod_uid = getenv("POD_UID");
     int rc;
@@ -420,7 +474,7 @@ int agent_new(struct agent **ret, const struct agent_config *cfg, struct base_er
     if (!rc)
         rc = start_loop(a, err);
     if (!rc)
-        rc = journal_new(&a->journal, a->loop, &jc, on_audit, a, err);
+        rc = start_audit(a, err);
     if (!rc)
         rc = start_data(a, err);
     if (!rc)
@@ -431,6 +485,9 @@ int agent_new(struct agent **ret, const struct agent_config *cfg, struct base_er
                            err);
     if (!rc)
         rc = start_kube(a, err);
+    if (!rc && cfg->audit_page)
+        rc = agent_audit_page_new(&a->audit_page, a->loop, a->metrics, a->client, a->cfg.audit_dir,
+                                  cfg->node_name, a->log, err);
     if (rc) {
         agent_free(a);
         return rc;
@@ -472,7 +529,12 @@ struct agent *agent_free(struct agent *a)
     loop_poll_free(a->reports);
     agent_data_free(a->data);
     session_core_free(a->core);
+    if (a->journal && a->sum && a->sum_timer)
+        agent_audit_flush(a, true);
     journal_free(a->journal);
+    base_key_free(a->audit_key);
+    audit_sum_free(a->sum);
+    loop_timer_free(a->sum_timer);
     loop_timer_free(a->tick);
     loop_timer_free(a->retry);
     loop_timer_free(a->deadline);

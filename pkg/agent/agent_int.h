@@ -7,11 +7,14 @@
 #define AGENT_AGENT_INT_H
 
 #include "agent/agent.h"
+#include "agent/audit_page.h"
 #include "agent/boot.h"
 #include "agent/data.h"
 #include "agent/slots.h"
 #include "agent/web.h"
+#include "audit/sum.h"
 #include "base/mem.h"
+#include "base/sign.h"
 #include "journal/journal.h"
 #include "kube/client.h"
 #include "kubestore/kubestore.h"
@@ -43,14 +46,19 @@ struct agent {
     struct kubestore_watch *watch[CONTRACT_KIND_N];
     struct agent_boot *boot;
     struct agent_boot_result booted;
+    struct base_key *audit_key; /* NULL: no checkpoints */
     struct journal *journal;
+    struct audit_sum *sum;
+    struct loop_timer *sum_timer;
+    bool sum_armed;
+    struct agent_audit_page *audit_page; /* NULL: off */
     struct agent_data *data;
     struct agent_slots *slots;
     struct agent_web *health, *metrics;
     struct session_core *core; /* NULL until the boot is done */
     struct session_out *out;
     struct agent_pending *pending; /* requests that the store has not answered (effects.c) */
-    struct base_buf line; /* one audit line at a time */
+    struct base_buf line;          /* one audit line at a time */
     struct base_uuid boot_id, pod_uid;
     char instance[CONTRACT_NAME_SIZE];
     bool draining, stepping;
@@ -74,6 +82,9 @@ bool agent_retry_stops(struct agent *a);
 void agent_forget_requests(struct agent *a);
 /* Kills the flow's slot and asks for the barrier (effects.c). */
 void agent_stop_flow(struct agent *a, uint64_t flow);
+
+/* Writes the sums that are due, or all (effects.c). */
+void agent_audit_flush(struct agent *a, bool all);
 
 /* Pages (status.c). */
 int agent_page_health(void *arg, const char *path, struct base_buf *body, const char **content_type);

@@ -30,6 +30,11 @@ struct agent_config {
     int64_t gap_ms;
     char audit_dir[AGENT_PATH_SIZE];
     int64_t audit_deadline_ms, audit_queue, audit_file_mb, audit_file_hours, audit_files;
+    int64_t audit_renew_s, audit_reject_s; /* what is added up for so long; 0 = nothing */
+    char audit_key[AGENT_PATH_SIZE];       /* "" = no checkpoints */
+    int64_t audit_key_records, audit_key_minutes;
+    int64_t audit_copy; /* to stdout */
+    int64_t audit_page;
     int64_t max_connectors, max_services, max_attachments;
     int64_t max_connections, max_per_source, max_handshakes;
     int64_t queue_packets, queue_bytes;

@@ -147,6 +147,34 @@ static void fx_prove(struct agent *a, const struct session_fx *fx)
 /* ---- audit
  * ---------------------------------------------------------------------------------------------------- */
 
+static int write_record(struct agent *a, const struct audit_record *r, uint64_t ask, struct base_err *err)
+{
+    int rc;
+
+    base_buf_reset(&a->line);
+    rc = audit_encode(&a->line, r, err);
+    if (!rc)
+        rc = journal_append(a->journal, (struct base_str){a->line.data, a->line.len}, ask);
+    if (!rc)
+        return rc;
+    a->n.audit_failed++;
+    loop_log(a->log, LOOP_ERROR, "audit_refused", "a record could not be queued; its operation is refused",
+             LOG_STR("event", audit_event_name(r->event)), LOG_INT("count", r->count ? r->count : 1),
+             LOG_STR("code", base_code_name(rc)), LOG_STR("err", err->msg));
+    return rc;
+}
+
+void agent_audit_flush(struct agent *a, bool all)
+{
+    struct audit_record r;
+    struct base_err err = {0};
+
+    while (audit_sum_next(a->sum, loop_clock(), all, &r))
+        (void)write_record(a, &r, 0, &err);
+    loop_timer_set(a->sum_timer, audit_sum_wake(a->sum));
+    a->sum_armed = audit_sum_wake(a->sum) != BASE_TIME_NEVER;
+}
+
 static void fx_audit(struct agent *a, const struct session_audit *s)
 {
     static const enum audit_event events[] = {
@@ -167,8 +195,9 @@ static void fx_audit(struct agent *a, const struct session_audit *s)
                              .effect = s->effect_possible ? AUDIT_EFFECT_POSSIBLE
                                        : s->ask           ? AUDIT_EFFECT_INTENDED
                                                           : AUDIT_EFFECT_NONE};
+    struct journal_stats js;
     struct base_err err = {0};
-    int rc;
+    bool counted;
 
     (void)base_copy(r.reason, sizeof r.reason, s->reason);
     (void)base_copy(r.node, sizeof r.node, a->booted.node);
@@ -178,16 +207,21 @@ static void fx_audit(struct agent *a, const struct session_audit *s)
     (void)base_copy(r.new_holder, sizeof r.new_holder, s->new_holder);
     (void)base_copy(r.credential_id, sizeof r.credential_id, s->credential_id);
     a->n.audit[s->event]++;
-    base_buf_reset(&a->line);
-    rc = audit_encode(&a->line, &r, &err);
-    if (!rc)
-        rc = journal_append(a->journal, (struct base_str){a->line.data, a->line.len}, s->ask);
-    if (!rc)
+    journal_stats(a->journal, &js);
+    counted = audit_sum_offer(a->sum, loop_clock(), &r, !js.healthy) == AUDIT_SUM_COUNTED;
+    if (r.event != AUDIT_RENEW && r.event != AUDIT_REJECT)
+        agent_audit_flush(a, false); /* what this one ends comes before it */
+    else if (!a->sum_armed)
+        agent_audit_flush(a, false);
+    if (counted) { /* its kind is durable, and the disk was well when last asked */
+        if (s->ask)
+            later(a,
+                  &(struct session_in){.ev = SESSION_EV_AUDIT, .u.audit = {.ask = s->ask, .durable = true}});
         return;
-    a->n.audit_failed++;
-    loop_log(a->log, LOOP_ERROR, "audit_refused", "a record could not be queued; its operation is refused",
-             LOG_STR("event", audit_event_name(r.event)), LOG_STR("code", base_code_name(rc)),
-             LOG_STR("err", err.msg));
+    }
+    if (write_record(a, &r, s->ask, &err) == BASE_OK)
+        return;
+    audit_sum_failed(a->sum);
     if (s->ask)
         later(a, &(struct session_in){.ev = SESSION_EV_AUDIT, .u.audit = {.ask = s->ask, .durable = false}});
 }
@@ -312,10 +346,9 @@ static void execute(struct agent *a, const struct session_fx *fx)
         fx_audit(a, &fx->u.audit);
         return;
     case SESSION_FX_AUTHORIZE: /* no policy of this version asks outside: the authority is unavailable */
-        later(a, &(struct session_in){
-                     .ev = SESSION_EV_AUTHORITY,
-                     .u.authority = {.ask = fx->u.authorize.ask,
-                                     .answer = {.verdict = AUTHORITY_UNAVAILABLE}}});
+        later(a, &(struct session_in){.ev = SESSION_EV_AUTHORITY,
+                                      .u.authority = {.ask = fx->u.authorize.ask,
+                                                      .answer = {.verdict = AUTHORITY_UNAVAILABLE}}});
         return;
     case SESSION_FX_TUN_OPEN:
         if (agent_data_tun_open(a->data, fx->u.tun.tun_id, fx->u.tun.device, fx->u.tun.mtu))

@@ -163,6 +163,12 @@ static void metrics_audit(struct agent *a, struct base_buf *b)
     one(b, "audit_rotations_total", "counter", "Audit files that were closed.", js.rotations);
     one(b, "audit_torn_total", "counter", "Unfinished lines found when the audit file was opened.", js.torn);
     one(b, "audit_syncs_total", "counter", "fdatasync calls.", js.syncs);
+    one(b, "audit_summed_total", "counter", "Events that were counted in another record instead of written.",
+        audit_sum_counted(a->sum));
+    one(b, "audit_checkpoints_total", "counter", "Signed checkpoints.", js.checkpoints);
+    one(b, "audit_copied_total", "counter", "Lines copied to stdout.", js.copied);
+    one(b, "audit_copy_missed_total", "counter", "Lines that stdout did not take.", js.missed);
+    one(b, "audit_healthy", "gauge", "1 when the last record was durable in time.", js.healthy ? 1 : 0);
 }
 
 static void metrics_data(struct agent *a, struct base_buf *b)

@@ -13,6 +13,17 @@
 #define WEB_CONNECTIONS 32
 #define WEB_BODY_MAX (4 * 1024 * 1024)
 
+struct agent_web_ask {
+    struct agent_web *web;
+    struct MHD_Connection *conn;
+    struct agent_web_ask *next;
+    bool suspended, answered;
+    int status;
+    unsigned retry_after;
+    const char *type;
+    struct base_buf body;
+};
+
 struct agent_web {
     struct MHD_Daemon *daemon;
     struct loop_poll *poll;
@@ -20,13 +31,20 @@ struct agent_web {
     agent_web_fn fn;
     void *arg;
     uint16_t port;
+    const char *later_path;
+    agent_web_ask_fn later_fn;
+    void *later_arg;
+    struct agent_web_ask *asks; /* not answered yet */
+    bool turning;
 };
 
 static void turn(struct agent_web *w)
 {
     MHD_UNSIGNED_LONG_LONG ms;
 
+    w->turning = true;
     (void)MHD_run(w->daemon);
+    w->turning = false;
     if (MHD_get_timeout(w->daemon, &ms) == MHD_YES)
         loop_timer_set(w->timer, base_time_add(loop_clock(), (base_time)ms * BASE_MS));
     else
@@ -45,7 +63,7 @@ static void on_timer(void *arg)
 }
 
 static enum MHD_Result answer(struct MHD_Connection *conn, int status, struct base_buf *body,
-                              const char *type)
+                              const char *type, unsigned retry_after)
 {
     char none[1] = "";
     struct MHD_Response *r =
@@ -59,9 +77,112 @@ static enum MHD_Result answer(struct MHD_Connection *conn, int status, struct ba
     (void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
     if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
         (void)MHD_add_response_header(r, "Allow", "GET, HEAD");
+    if (status == MHD_HTTP_UNAUTHORIZED)
+        (void)MHD_add_response_header(r, "WWW-Authenticate", "Bearer");
+    if (retry_after) {
+        char text[16];
+
+        (void)base_fmt(text, sizeof text, "%u", retry_after);
+        (void)MHD_add_response_header(r, "Retry-After", text);
+    }
     ok = MHD_queue_response(conn, (unsigned)status, r);
     MHD_destroy_response(r);
     return ok;
+}
+
+/* ---- pages that answer later
+ * --------------------------------------------------------------------------------------- */
+
+void agent_web_later(struct agent_web *w, const char *path, agent_web_ask_fn fn, void *arg)
+{
+    w->later_path = path;
+    w->later_fn = fn;
+    w->later_arg = arg;
+}
+
+const char *agent_web_header(struct agent_web_ask *ask, const char *name)
+{
+    return MHD_lookup_connection_value(ask->conn, MHD_HEADER_KIND, name);
+}
+
+struct query {
+    agent_web_query_fn fn;
+    void *arg;
+};
+
+static enum MHD_Result on_query(void *cls, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+    struct query *q = cls;
+
+    (void)kind;
+    return q->fn(q->arg, key, value) ? MHD_YES : MHD_NO;
+}
+
+void agent_web_query(struct agent_web_ask *ask, agent_web_query_fn fn, void *arg)
+{
+    struct query q = {fn, arg};
+
+    (void)MHD_get_connection_values(ask->conn, MHD_GET_ARGUMENT_KIND, on_query, &q);
+}
+
+void agent_web_answer(struct agent_web_ask *ask, int status, const char *content_type, struct base_buf *body,
+                      unsigned retry_after)
+{
+    struct agent_web *w = ask->web;
+
+    for (struct agent_web_ask **p = &w->asks; *p; p = &(*p)->next)
+        if (*p == ask) {
+            *p = ask->next;
+            break;
+        }
+    ask->answered = true;
+    ask->status = status;
+    ask->type = content_type;
+    ask->retry_after = retry_after;
+    if (body) {
+        ask->body = *body;
+        base_buf_init(body, body->max);
+    }
+    if (!ask->suspended)
+        return; /* answered at once */
+    MHD_resume_connection(ask->conn);
+    if (!w->turning)
+        loop_timer_set(w->timer, 0);
+}
+
+static enum MHD_Result begin_ask(struct agent_web *w, struct MHD_Connection *conn, void **state)
+{
+    struct agent_web_ask *ask = base_calloc(1, sizeof *ask);
+
+    if (!ask)
+        return MHD_NO;
+    ask->web = w;
+    ask->conn = conn;
+    base_buf_init(&ask->body, 1);
+    ask->next = w->asks;
+    w->asks = ask;
+    *state = ask;
+    w->later_fn(w->later_arg, ask);
+    if (ask->answered)
+        return answer(conn, ask->status, &ask->body, ask->type, ask->retry_after);
+    ask->suspended = true;
+    MHD_suspend_connection(conn);
+    return MHD_YES;
+}
+
+static void on_completed(void *cls, struct MHD_Connection *conn, void **state,
+                         enum MHD_RequestTerminationCode why)
+{
+    struct agent_web *w = cls;
+    struct agent_web_ask *ask = *state;
+
+    (void)conn;
+    (void)why;
+    if (!ask || *state == w)
+        return;
+    base_buf_fini(&ask->body);
+    base_free(ask);
+    *state = NULL;
 }
 
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const char *url, const char *method,
@@ -78,12 +199,19 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
         *state = w;
         return MHD_YES;
     }
+    if (*state != w) { /* the answer has come */
+        struct agent_web_ask *ask = *state;
+
+        return ask->answered ? answer(conn, ask->status, &ask->body, ask->type, ask->retry_after) : MHD_YES;
+    }
     base_buf_init(&body, WEB_BODY_MAX);
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
         *upload_size = 0;
         (void)base_buf_addz(&body, "only GET and HEAD\n");
-        return answer(conn, MHD_HTTP_METHOD_NOT_ALLOWED, &body, type);
+        return answer(conn, MHD_HTTP_METHOD_NOT_ALLOWED, &body, type, 0);
     }
+    if (w->later_path && strcmp(url, w->later_path) == 0)
+        return begin_ask(w, conn, state);
     status = w->fn(w->arg, url, &body, &type);
     if (status == 0) {
         base_buf_reset(&body);
@@ -93,7 +221,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
         base_buf_reset(&body);
         status = MHD_HTTP_INTERNAL_SERVER_ERROR;
     }
-    return answer(conn, status, &body, type);
+    return answer(conn, status, &body, type, 0);
 }
 
 static int listen_on(const char *name, const char *listen_addr, int *ret_fd, uint16_t *ret_port,
@@ -141,9 +269,10 @@ int agent_web_new(struct agent_web **ret, struct loop *l, const char *name, cons
         agent_web_free(w);
         return rc;
     }
-    w->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, w, MHD_OPTION_LISTEN_SOCKET, fd,
-                                 MHD_OPTION_CONNECTION_LIMIT, (unsigned)WEB_CONNECTIONS,
-                                 MHD_OPTION_CONNECTION_TIMEOUT, 10u, MHD_OPTION_END);
+    w->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, w,
+                                 MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+                                 (unsigned)WEB_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, 10u,
+                                 MHD_OPTION_NOTIFY_COMPLETED, on_completed, w, MHD_OPTION_END);
     info = w->daemon ? MHD_get_daemon_info(w->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
     if (!w->daemon)
         (void)close(fd);
@@ -166,8 +295,16 @@ struct agent_web *agent_web_free(struct agent_web *w)
 {
     if (!w)
         return NULL;
+    while (w->asks) {
+        struct base_buf none;
+
+        base_buf_init(&none, 1);
+        agent_web_answer(w->asks, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", &none, 1);
+    }
     loop_poll_free(w->poll);
     loop_timer_free(w->timer);
+    if (w->daemon)
+        (void)MHD_run(w->daemon); /* what was resumed must not be suspended when it stops */
     if (w->daemon)
         MHD_stop_daemon(w->daemon);
     return base_free(w);

@@ -29,6 +29,8 @@ struct audit_line {
 /* `line` without its '\n'. BASE_OK or BASE_EINVAL. *ret is written whole or not at all. */
 int audit_parse(struct base_str line, struct audit_line *ret);
 
+/* The audience of tokens that may read a trail over the network: good for nothing else. */
+#define AUDIT_PAGE_AUDIENCE "audit.holdfast.masque.galactic.datumapis.com"
 #define AUDIT_QUERY_OBJECTS 16
 struct audit_query { /* all that are given must hold; zero = no such condition */
     struct base_correlation correlation;

@@ -11,7 +11,6 @@
 
 #include "kube/client.h"
 
-#define AUDIENCE "audit.holdfast.masque.galactic.datumapis.com"
 #define ACCOUNT "holdfast-auditor"
 #define AGENT_ACCOUNT "holdfast-agent"
 #define TOKEN_MAX 16384
@@ -44,7 +43,7 @@ static int token_request(struct cli *c, char *dst, size_t size, struct base_err 
 {
     static const char body[] =
         "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenRequest\",\"spec\":{"
-        "\"audiences\":[\"" AUDIENCE "\"],\"expirationSeconds\":600}}";
+        "\"audiences\":[\"" AUDIT_PAGE_AUDIENCE "\"],\"expirationSeconds\":600}}";
     char path[256];
     struct base_buf answer;
     cJSON *doc;
@@ -103,7 +102,7 @@ static void add_query(struct base_buf *b, const struct audit_query *q, uint64_t 
 
 static const char *meaning(int status)
 {
-    return status == 401   ? "the agent does not know the token (audience " AUDIENCE ")"
+    return status == 401   ? "the agent does not know the token (audience " AUDIT_PAGE_AUDIENCE ")"
            : status == 403 ? "this account may not read the audit page (ClusterRole holdfast-audit-reader, "
                              "manifests/options/audit-reader.yaml)"
            : status == 404 ? "it has no audit page (audit.page is off, or an older version)"

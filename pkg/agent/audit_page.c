@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/audit_page.h"
+
+#include <cjson/cJSON.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <strings.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/web.h"
+#include "audit/chain.h"
+#include "audit/parse.h"
+#include "base/mem.h"
+#include "journal/trail.h"
+#include "kube/client.h"
+#include "loop/log.h"
+#include "loop/loop.h"
+
+#define TOKEN_MAX 8192
+#define REVIEW_TIMEOUT (5 * BASE_SEC)
+#define READ_TIME (5 * BASE_SEC)
+#define REVIEWS_PER_S 10
+#define TEXT "text/plain; charset=utf-8"
+
+enum stage { FREE = 0, REVIEWING, ACCESSING, READING };
+struct ask {
+    enum stage stage;
+    struct agent_audit_page *page;
+    struct agent_web_ask *web; /* NULL: nobody waits any more */
+    struct kube_call *call;
+    struct audit_query query;
+    unsigned limit;
+    char user[256];
+    /* the reader's, while READING */
+    struct base_buf body;
+    uint64_t last_seq; /* of the last line that was given or looked at */
+    unsigned lines, seen;
+    base_time until;
+    bool more;
+    int code;
+    struct base_err err;
+    struct ask *next; /* in `todo` or `done` */
+};
+
+struct agent_audit_page {
+    struct loop *loop;
+    struct agent_web *web;
+    struct kube_client *client;
+    struct loop_log *log;
+    struct loop_wake *wake;
+    const char *dir;
+    char node[126];
+    struct ask asks[AGENT_AUDIT_PAGE_OPEN];
+    base_time reviews_at; /* when the next review may begin: REVIEWS_PER_S, and a burst of as many */
+
+    pthread_t thread;
+    bool started;
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    struct ask *todo, *done; /* under the lock */
+    atomic_bool stop;
+};
+
+/* ---- pure
+ * ----------------------------------------------------------------------------------------------------- */
+
+static int bad_param(struct base_err *err, const char *key, const char *value, const char *remedy)
+{
+    return base_err_set(err, BASE_EINVAL, "%.40s '%.80s': %s", key, value ? value : "", remedy);
+}
+
+int agent_audit_page_param(struct audit_query *q, unsigned *limit, const char *key, const char *value,
+                           struct base_err *err)
+{
+    struct base_str v = base_str_of(value ? value : "");
+    uint64_t n;
+
+    if (strcmp(key, "correlationID") == 0)
+        return base_correlation_parse(&q->correlation, v)
+                   ? bad_param(err, key, value, "must be 32 hex digits, lower case")
+                   : BASE_OK;
+    if (strcmp(key, "object") == 0) {
+        if (q->n_objects == AUDIT_QUERY_OBJECTS)
+            return bad_param(err, key, value, "is given more than 16 times");
+        if (!base_is_subdomain(v, sizeof q->objects[0] - 1))
+            return bad_param(err, key, value, "must be an object's name");
+        return base_copy_str(q->objects[q->n_objects++], sizeof q->objects[0], v);
+    }
+    if (strcmp(key, "connector") == 0) {
+        if (!base_is_subdomain(v, sizeof q->suffix - 1))
+            return bad_param(err, key, value, "must be a connector's name");
+        return base_copy_str(q->suffix, sizeof q->suffix, v);
+    }
+    if (strcmp(key, "since") == 0 || strcmp(key, "until") == 0)
+        return base_rfc3339_parse(v, key[0] == 's' ? &q->since : &q->until)
+                   ? bad_param(err, key, value, "must be a time like 2026-11-29T21:08:22Z")
+                   : BASE_OK;
+    if (strcmp(key, "after") == 0)
+        return base_parse_u64(v, UINT64_MAX, &q->after)
+                   ? bad_param(err, key, value, "must be a sequence number")
+                   : BASE_OK;
+    if (strcmp(key, "limit") == 0) {
+        if (base_parse_u64(v, AGENT_AUDIT_PAGE_LINES, &n) || n == 0)
+            return bad_param(err, key, value, "must be a whole number from 1 to 1000");
+        *limit = (unsigned)n;
+        return BASE_OK;
+    }
+    return bad_param(
+        err, key, value,
+        "no such parameter; known: correlationID, object, connector, since, until, after, limit");
+}
+
+static int add_json(struct base_buf *out, cJSON *doc)
+{
+    char *text = doc ? cJSON_PrintUnformatted(doc) : NULL;
+    int rc = text ? base_buf_addz(out, text) : BASE_ENOMEM;
+
+    if (text)
+        memset(text, 0, strlen(text));
+    cJSON_free(text);
+    cJSON_Delete(doc);
+    return rc;
+}
+
+int agent_audit_page_review(struct base_buf *out, struct base_str token)
+{
+    char text[TOKEN_MAX];
+    cJSON *doc, *spec, *list;
+    int rc;
+
+    if (base_copy_str(text, sizeof text, token))
+        return BASE_EINVAL;
+    doc = cJSON_CreateObject();
+    (void)cJSON_AddStringToObject(doc, "apiVersion", "authentication.k8s.io/v1");
+    (void)cJSON_AddStringToObject(doc, "kind", "TokenReview");
+    spec = cJSON_AddObjectToObject(doc, "spec");
+    (void)cJSON_AddStringToObject(spec, "token", text);
+    list = cJSON_AddArrayToObject(spec, "audiences");
+    (void)cJSON_AddItemToArray(list, cJSON_CreateString(AUDIT_PAGE_AUDIENCE));
+    memset(text, 0, sizeof text);
+    rc = add_json(out, doc);
+    return rc;
+}
+
+static bool for_us(const cJSON *status)
+{
+    const cJSON *a;
+
+    cJSON_ArrayForEach(a, cJSON_GetObjectItemCaseSensitive(status, "audiences"))
+    {
+        const char *z = cJSON_GetStringValue(a);
+
+        if (z && strcmp(z, AUDIT_PAGE_AUDIENCE) == 0)
+            return true;
+    }
+    return false;
+}
+
+int agent_audit_page_access(struct base_buf *out, struct base_str review, char *user, unsigned long size,
+                            struct base_err *err)
+{
+    static const char *const keep[] = {"groups", "uid", "extra"};
+    cJSON *doc = cJSON_ParseWithLength(review.ptr, review.len);
+    const cJSON *status = cJSON_GetObjectItemCaseSensitive(doc, "status");
+    cJSON *info = cJSON_GetObjectItemCaseSensitive(status, "user"), *ask = NULL, *spec, *attributes;
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(info, "username"));
+    int rc = BASE_OK;
+
+    if (!status)
+        rc = base_err_set(err, BASE_EPROTO, "the API server's TokenReview has no status");
+    else if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(status, "authenticated")) || !name || !name[0])
+        rc = base_err_set(err, BASE_EDENIED, "the token is not known");
+    else if (!for_us(status)) /* a server that does not look at audiences names none */
+        rc = base_err_set(err, BASE_EDENIED, "the token is not for the audience " AUDIT_PAGE_AUDIENCE);
+    if (!rc) {
+        (void)base_fmt(user, size, "%s", name);
+        ask = cJSON_CreateObject();
+        (void)cJSON_AddStringToObject(ask, "apiVersion", "authorization.k8s.io/v1");
+        (void)cJSON_AddStringToObject(ask, "kind", "SubjectAccessReview");
+        spec = cJSON_AddObjectToObject(ask, "spec");
+        (void)cJSON_AddStringToObject(spec, "user", name);
+        for (size_t i = 0; i < BASE_LEN(keep); i++) {
+            cJSON *m = cJSON_DetachItemFromObjectCaseSensitive(info, keep[i]);
+
+            if (m)
+                (void)cJSON_AddItemToObject(spec, keep[i], m);
+        }
+        attributes = cJSON_AddObjectToObject(spec, "nonResourceAttributes");
+        (void)cJSON_AddStringToObject(attributes, "path", "/audit");
+        (void)cJSON_AddStringToObject(attributes, "verb", "get");
+        rc = add_json(out, ask);
+        if (rc)
+            (void)base_err_set(err, rc, "no memory");
+    }
+    cJSON_Delete(doc);
+    return rc;
+}
+
+int agent_audit_page_allowed(struct base_str access, struct base_err *err)
+{
+    cJSON *doc = cJSON_ParseWithLength(access.ptr, access.len);
+    const cJSON *status = cJSON_GetObjectItemCaseSensitive(doc, "status");
+    bool allowed = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(status, "allowed")),
+         denied = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(status, "denied"));
+    int rc = BASE_OK;
+
+    if (!status)
+        rc = base_err_set(err, BASE_EPROTO, "the API server's SubjectAccessReview has no status");
+    else if (!allowed || denied)
+        rc =
+            base_err_set(err, BASE_EDENIED, "may not get /audit: bind the ClusterRole holdfast-audit-reader");
+    cJSON_Delete(doc);
+    return rc;
+}
+
+/* ---- the reader's thread
+ * -------------------------------------------------------------------------------------- */
+
+static bool want_file(void *arg, const char *path, uint64_t last_seq, base_wall mtime)
+{
+    struct ask *a = arg;
+
+    (void)path;
+    return !(last_seq && last_seq <= a->query.after) && !(a->query.since && mtime + 5000000 < a->query.since);
+}
+
+static int on_line(void *arg, uint64_t number, struct base_str line, bool whole)
+{
+    struct ask *a = arg;
+    struct audit_chain at;
+    struct audit_line l;
+
+    (void)number;
+    if (!whole) /* being written right now */
+        return BASE_OK;
+    if (a->lines == a->limit || a->body.len + line.len + 256 > AGENT_AUDIT_PAGE_BYTES ||
+        (++a->seen % 256 == 0 && (loop_clock() >= a->until || atomic_load(&a->page->stop)))) {
+        a->more = true;
+        return BASE_EFULL;
+    }
+    if (!audit_may_match(&a->query, line)) {
+        if (a->seen % 256 == 255 && !audit_chain_parse(line, &at)) /* where to go on if the time is up */
+            a->last_seq = at.seq > a->last_seq ? at.seq : a->last_seq;
+        return BASE_OK;
+    }
+    if (audit_parse(line, &l))
+        return BASE_OK; /* not ours to judge: `audit verify` does */
+    if (audit_matches(&a->query, &l)) {
+        (void)base_buf_add(&a->body, line.ptr, line.len);
+        (void)base_buf_addz(&a->body, "\n");
+        a->lines++;
+    }
+    a->last_seq = l.seq > a->last_seq ? l.seq : a->last_seq;
+    return BASE_OK;
+}
+
+static void read_files(struct ask *a)
+{
+    struct journal_reader r = {a, want_file, on_line};
+
+    a->until = base_time_add(loop_clock(), READ_TIME);
+    a->last_seq = a->query.after;
+    a->code = journal_read(a->page->dir, &r, &a->err);
+    if (a->code == BASE_EFULL && a->more)
+        a->code = BASE_OK;
+    if (a->code == BASE_ENOTFOUND) /* nothing written yet */
+        a->code = BASE_OK;
+    if (!a->code && a->more && a->last_seq <= a->query.after)
+        a->code =
+            base_err_set(&a->err, BASE_ETIMEDOUT, "the files are read too slowly; narrow `since` or `after`");
+    if (a->code)
+        return;
+    (void)base_buf_addf(&a->body, "{\"chain\":\"page\",\"node\":\"%s\"", a->page->node);
+    if (a->more)
+        (void)base_buf_addf(&a->body, ",\"next\":%llu", (unsigned long long)a->last_seq);
+    (void)base_buf_addz(&a->body, "}\n");
+    a->code = a->body.failed;
+}
+
+static void *reader(void *arg)
+{
+    struct agent_audit_page *p = arg;
+
+    /* behind everything that moves packets or renews */
+    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 15);
+    (void)pthread_mutex_lock(&p->lock);
+    while (!atomic_load(&p->stop)) {
+        struct ask *a = p->todo;
+
+        if (!a) {
+            (void)pthread_cond_wait(&p->more, &p->lock);
+            continue;
+        }
+        p->todo = a->next;
+        (void)pthread_mutex_unlock(&p->lock);
+        read_files(a);
+        (void)pthread_mutex_lock(&p->lock);
+        a->next = p->done;
+        p->done = a;
+        loop_wake(p->wake);
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+/* ---- the loop
+ * ------------------------------------------------------------------------------------------------- */
+
+static void say(struct agent_web_ask *web, int status, unsigned retry_after, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static void say(struct agent_web_ask *web, int status, unsigned retry_after, const char *fmt, ...)
+{
+    struct base_buf body;
+    char text[700];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)base_vfmt(text, sizeof text, fmt, ap);
+    va_end(ap);
+    base_buf_init(&body, 1024);
+    (void)base_buf_addf(&body, "%s\n", text);
+    agent_web_answer(web, status, TEXT, &body, retry_after);
+    base_buf_fini(&body);
+}
+
+static void release(struct ask *a)
+{
+    base_buf_fini(&a->body);
+    *a = (struct ask){.stage = FREE};
+}
+
+static void refuse(struct ask *a, int status, const char *why)
+{
+    struct agent_web_ask *web = a->web;
+
+    loop_log(a->page->log, LOOP_INFO, "audit_read_refused", "somebody may not read the audit trail",
+             LOG_INT("status", status), LOG_STR("user", a->user), LOG_STR("reason", why));
+    release(a);
+    say(web, status, status == 503 ? 1 : 0, "%s", why);
+}
+
+static void on_wake(void *arg)
+{
+    struct agent_audit_page *p = arg;
+    struct ask *list;
+
+    (void)pthread_mutex_lock(&p->lock);
+    list = p->done;
+    p->done = NULL;
+    (void)pthread_mutex_unlock(&p->lock);
+    while (list) {
+        struct ask *a = list;
+        struct agent_web_ask *web = a->web;
+
+        list = a->next;
+        if (a->code) {
+            refuse(a, 500, a->err.msg[0] ? a->err.msg : "no memory");
+            continue;
+        }
+        loop_log(p->log, LOOP_INFO, "audit_read", "the audit trail was read", LOG_STR("user", a->user),
+                 LOG_INT("lines", a->lines));
+        agent_web_answer(web, 200, "application/x-ndjson", &a->body, 0);
+        release(a);
+    }
+}
+
+static void start_reading(struct ask *a)
+{
+    struct agent_audit_page *p = a->page;
+    struct ask **tail;
+
+    a->stage = READING;
+    base_buf_init(&a->body, AGENT_AUDIT_PAGE_BYTES + 4096);
+    a->next = NULL;
+    (void)pthread_mutex_lock(&p->lock);
+    for (tail = &p->todo; *tail; tail = &(*tail)->next)
+        ;
+    *tail = a;
+    (void)pthread_cond_signal(&p->more);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+static int post(struct ask *a, const char *path, struct base_buf *json, kube_done done, struct base_err *err)
+{
+    return kube_request(
+        a->page->client,
+        &(struct kube_req){
+            .method = "POST", .path = path, .body = {json->data, json->len}, .timeout = REVIEW_TIMEOUT},
+        done, a, &a->call, err);
+}
+
+/* True when the answer can be used. */
+static bool usable(struct ask *a, const struct kube_resp *r, const char *what)
+{
+    char text[400];
+
+    a->call = NULL;
+    if (r->code == BASE_OK && (r->http_status == 200 || r->http_status == 201))
+        return true;
+    if (r->code == BASE_OK && r->http_status == 403)
+        (void)base_fmt(text, sizeof text,
+                       "this agent may not make a %s: bind the ClusterRole holdfast-agent-reviews to it",
+                       what);
+    else if (r->code == BASE_OK)
+        (void)base_fmt(text, sizeof text, "the API server answered a %s with %d %s", what, r->http_status,
+                       r->reason);
+    else
+        (void)base_fmt(text, sizeof text, "the API server cannot be asked: %s", r->err.msg);
+    refuse(a, 503, text);
+    return false;
+}
+
+static void on_access(void *arg, const struct kube_resp *r)
+{
+    struct ask *a = arg;
+    struct base_err err = {0};
+    int rc;
+
+    if (!usable(a, r, "SubjectAccessReview"))
+        return;
+    rc = agent_audit_page_allowed(r->body, &err);
+    if (rc)
+        refuse(a, rc == BASE_EDENIED ? 403 : 503, err.msg);
+    else
+        start_reading(a);
+}
+
+static void on_review(void *arg, const struct kube_resp *r)
+{
+    struct ask *a = arg;
+    struct base_err err = {0};
+    struct base_buf json;
+    int rc;
+
+    if (!usable(a, r, "TokenReview"))
+        return;
+    base_buf_init(&json, 256 * 1024);
+    rc = agent_audit_page_access(&json, r->body, a->user, sizeof a->user, &err);
+    if (!rc) {
+        a->stage = ACCESSING;
+        rc = post(a, "/apis/authorization.k8s.io/v1/subjectaccessreviews", &json, on_access, &err);
+        if (rc)
+            rc = BASE_EPROTO;
+    }
+    base_buf_fini(&json);
+    if (rc)
+        refuse(a, rc == BASE_EDENIED ? 401 : 503, err.msg);
+}
+
+/* ---- a request
+ * ------------------------------------------------------------------------------------------------ */
+
+struct params {
+    struct audit_query *query;
+    unsigned *limit;
+    struct base_err err;
+    int rc;
+};
+
+static bool on_param(void *arg, const char *key, const char *value)
+{
+    struct params *p = arg;
+
+    p->rc = agent_audit_page_param(p->query, p->limit, key, value, &p->err);
+    return p->rc == BASE_OK;
+}
+
+static bool bearer(struct agent_web_ask *web, struct base_str *ret)
+{
+    const char *h = agent_web_header(web, "Holdfast-Authorization");
+
+    if (!h)
+        h = agent_web_header(web, "Authorization");
+    if (!h || strlen(h) < 8 || strncasecmp(h, "Bearer ", 7) != 0)
+        return false;
+    h += 7;
+    h += strspn(h, " ");
+    *ret = base_str_of(h);
+    return ret->len > 0 && ret->len < TOKEN_MAX &&
+           strspn(h, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=") == ret->len;
+}
+
+static struct ask *free_ask(struct agent_audit_page *p)
+{
+    for (size_t i = 0; i < AGENT_AUDIT_PAGE_OPEN; i++)
+        if (p->asks[i].stage == FREE)
+            return &p->asks[i];
+    return NULL;
+}
+
+/* A token bucket, so that nobody without a token makes us flood the API server. */
+static bool may_review(struct agent_audit_page *p)
+{
+    base_time now = loop_clock();
+
+    p->reviews_at = base_time_max(p->reviews_at, now - BASE_SEC);
+    if (p->reviews_at > now)
+        return false;
+    p->reviews_at += BASE_SEC / REVIEWS_PER_S;
+    return true;
+}
+
+static void on_ask(void *arg, struct agent_web_ask *web)
+{
+    struct agent_audit_page *p = arg;
+    struct ask *a = free_ask(p);
+    struct params params = {.rc = BASE_OK};
+    struct base_err err = {0};
+    struct base_str token;
+    struct base_buf json;
+    int rc;
+
+    if (!bearer(web, &token)) {
+        say(web, 401, 0,
+            "no bearer token: send `Authorization: Bearer TOKEN` with a token for the "
+            "audience " AUDIT_PAGE_AUDIENCE);
+        return;
+    }
+    if (!a || !may_review(p)) {
+        say(web, 429, 1, "busy with other readers; try again");
+        return;
+    }
+    *a = (struct ask){.page = p, .web = web, .limit = AGENT_AUDIT_PAGE_LINES};
+    params.query = &a->query;
+    params.limit = &a->limit;
+    agent_web_query(web, on_param, &params);
+    if (params.rc) {
+        release(a);
+        say(web, 400, 0, "%s", params.err.msg);
+        return;
+    }
+    a->stage = REVIEWING;
+    base_buf_init(&json, 4 * TOKEN_MAX);
+    rc = agent_audit_page_review(&json, token);
+    if (!rc)
+        rc = post(a, "/apis/authentication.k8s.io/v1/tokenreviews", &json, on_review, &err);
+    if (json.data)
+        memset(json.data, 0, json.len);
+    base_buf_fini(&json);
+    if (rc)
+        refuse(a, 503, err.msg[0] ? err.msg : "no memory");
+}
+
+/* ---- life
+ * ----------------------------------------------------------------------------------------------------- */
+
+int agent_audit_page_new(struct agent_audit_page **ret, struct loop *l, struct agent_web *web,
+                         struct kube_client *client, const char *dir, const char *node, struct loop_log *log,
+                         struct base_err *err)
+{
+    struct agent_audit_page *p = base_calloc(1, sizeof *p);
+    int rc, e;
+
+    if (!p)
+        return base_err_set(err, BASE_ENOMEM, "audit page: no memory");
+    p->loop = l;
+    p->web = web;
+    p->client = client;
+    p->dir = dir;
+    p->log = log;
+    (void)base_fmt(p->node, sizeof p->node, "%s", node[0] ? node : "unnamed");
+    (void)pthread_mutex_init(&p->lock, NULL);
+    (void)pthread_cond_init(&p->more, NULL);
+    atomic_init(&p->stop, false);
+    rc = loop_wake_new(&p->wake, l, on_wake, p, err);
+    if (!rc) {
+        e = pthread_create(&p->thread, NULL, reader, p);
+        p->started = e == 0;
+        if (e)
+            rc = base_err_sys(err, BASE_EIO, e, "audit page: cannot start its thread");
+    }
+    if (rc) {
+        agent_audit_page_free(p);
+        return rc;
+    }
+    agent_web_later(web, "/audit", on_ask, p);
+    *ret = p;
+    return BASE_OK;
+}
+
+struct agent_audit_page *agent_audit_page_free(struct agent_audit_page *p)
+{
+    struct timespec until;
+    bool stuck = false;
+
+    if (!p)
+        return NULL;
+    agent_web_later(p->web, NULL, NULL, NULL);
+    if (p->started) {
+        (void)pthread_mutex_lock(&p->lock);
+        atomic_store(&p->stop, true);
+        (void)pthread_cond_signal(&p->more);
+        (void)pthread_mutex_unlock(&p->lock);
+        (void)clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec++;
+        stuck = pthread_timedjoin_np(p->thread, NULL, &until) != 0; /* it looks at `stop` every few lines */
+    }
+    for (size_t i = 0; i < AGENT_AUDIT_PAGE_OPEN; i++) {
+        struct ask *a = &p->asks[i];
+
+        if (a->call)
+            kube_cancel(a->call);
+        if (a->stage != FREE && a->web)
+            say(a->web, 503, 1, "shutting down");
+        if (!stuck)
+            base_buf_fini(&a->body);
+    }
+    if (stuck) { /* the disk holds the thread: it keeps what it uses, the process is about to end */
+        p->wake = loop_wake_free(p->wake);
+        return NULL;
+    }
+    loop_wake_free(p->wake);
+    (void)pthread_cond_destroy(&p->more);
+    (void)pthread_mutex_destroy(&p->lock);
+    return base_free(p);
+}
