@@ -474,7 +474,7 @@ static void odd(struct ts_conn *c)
         }
         if (strstr(c->req, " /reset ")) {
             ts_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
-            ts_stall(c, 50);
+            ts_stall(c, 300);
             ts_reset(c);
             return;
         }
@@ -615,8 +615,9 @@ static void go_away(struct ts_conn *c)
             ts_h2_send(c, TS_GOAWAY, 0, 0, body, 8);
         }
         ts_h2_answer(c, f.stream, c->index == 0 ? "old" : "new", true);
-        if (c->index == 0) {
-            ts_stall(c, 30);
+        if (c->index == 0) { /* a close with something unread would be a reset */
+            while (ts_read(c, body, sizeof body) > 0)
+                ;
             return;
         }
     }

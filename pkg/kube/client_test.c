@@ -584,7 +584,7 @@ static void streams(struct ts_conn *c)
         } else if (strstr(c->req, " /reset ")) {
             ts_send(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
             ts_chunk(c, "{\"type\":\"ADDED\"}\n{\"type\":\"DEL");
-            ts_stall(c, 50);
+            ts_stall(c, 300);
             ts_reset(c);
             return;
         } else if (strstr(c->req, " /long ")) {
