@@ -46,10 +46,12 @@ static void on_request(struct agent *a, const struct masque_request *rq)
 
     a->n.requests++;
     if (!a->core) {
+        base_secret_free(rq->token);
         (void)agent_data_refuse(a->data, rq->flow, 503,
                                 "NotReady: the agent has not reached the API server yet", 1);
         return;
     }
+    agent_ask_keep(a->ask, rq->flow, rq->token);
     r->flow = rq->flow;
     r->transport = SESSION_H3;
     r->identity = identity_of(rq->identity);
@@ -81,6 +83,7 @@ static void on_ended(struct agent *a, const struct agent_report *r)
              LOG_INT("why", r->end), LOG_STR("detail", r->detail));
     if (e)
         fence_kill(e->slot);
+    agent_ask_forget(a->ask, r->flow);
     agent_feed(a, &(struct session_in){.ev = SESSION_EV_ENDED, .u.flow = r->flow});
     e = agent_slots_find(a->slots, r->flow);
     if (e && !e->stopping) /* the slot comes back by the barrier, whatever the core does */
@@ -267,6 +270,7 @@ static int start_core(struct agent *a, struct base_err *err)
                                 .boot_id = a->boot_id,
                                 .timing = a->timing,
                                 .policy = a->cfg.policy == AGENT_POLICY_KUBERNETES ? SESSION_POLICY_KUBERNETES
+                                          : a->cfg.policy == AGENT_POLICY_WEBHOOK  ? SESSION_POLICY_WEBHOOK
                                                                                    : SESSION_POLICY_DENY,
                                 .max_connectors = (uint32_t)a->cfg.max_connectors,
                                 .max_services = (uint32_t)a->cfg.max_services,
@@ -318,6 +322,14 @@ static void on_sum(void *arg)
     agent_audit_flush(arg, false);
 }
 
+static void on_asked(void *arg, uint64_t ask, base_time t0, const struct authority_answer *answer)
+{
+    struct session_in in = {.ev = SESSION_EV_AUTHORITY,
+                            .u.authority = {.ask = ask, .t0 = t0, .answer = *answer}};
+
+    agent_feed(arg, &in);
+}
+
 static void on_audit(void *arg, uint64_t ask, bool durable)
 {
     struct agent *a = arg;
@@ -337,6 +349,7 @@ static int start_data(struct agent *a, struct base_err *err)
                                           .cert_file = a->cfg.tls_cert,
                                           .key_file = a->cfg.tls_key,
                                           .client_ca_file = a->cfg.tls_client_ca,
+                                          .bearer = a->cfg.bearer != 0,
                                           .limits = {.connections = (uint32_t)a->cfg.max_connections,
                                                      .per_source = (uint32_t)a->cfg.max_per_source,
                                                      .handshakes = (uint32_t)a->cfg.max_handshakes,
@@ -349,6 +362,21 @@ static int start_data(struct agent *a, struct base_err *err)
 
     return rc ? rc
               : loop_poll_new(&a->reports, a->loop, agent_data_fd(a->data), LOOP_READ, on_reports, a, err);
+}
+
+static int start_ask(struct agent *a, struct base_err *err)
+{
+    bool webhook = a->cfg.policy == AGENT_POLICY_WEBHOOK;
+    struct agent_ask_config ac = {.client = a->cfg.bearer ? a->client : NULL,
+                                  .url = webhook ? a->cfg.webhook_url : "",
+                                  .ca_file = a->cfg.webhook_ca,
+                                  .cert_file = a->cfg.webhook_cert,
+                                  .key_file = a->cfg.webhook_key,
+                                  .timeout = a->cfg.authority_timeout_ms * BASE_MS,
+                                  .max_tokens = (uint32_t)a->cfg.max_connections,
+                                  .log = a->log};
+
+    return agent_ask_new(&a->ask, a->loop, &ac, on_asked, a, err);
 }
 
 static int start_kube(struct agent *a, struct base_err *err)
@@ -368,6 +396,8 @@ static int start_kube(struct agent *a, struct base_err *err)
         kube_client_new(&a->client, a->loop, a->kube_config, "holdfast-agent/" HOLDFAST_VERSION, a->log, err);
     if (!rc)
         rc = kubestore_new(&a->store, a->loop, a->client, ns, a->log, err);
+    if (!rc)
+        rc = start_ask(a, err);
     if (!rc)
         rc = agent_boot_new(&a->boot, a->loop, a->client, a->cfg.node_name, a->log, on_boot, a, err);
     return rc;
@@ -462,6 +492,8 @@ int agent_new(struct agent **ret, const struct agent_config *cfg, struct base_er
     if (!rc)
         rc = agent_config_timing(cfg, &a->timing, err);
     if (!rc)
+        rc = agent_config_policy(cfg, err);
+    if (!rc)
         rc = loop_boot_id(&a->boot_id, err);
     if (!rc) {
         a->out = base_calloc(1, sizeof *a->out);
@@ -502,10 +534,15 @@ int agent_run(struct agent *a)
 
     loop_log(a->log, LOOP_INFO, "start", "agent started", LOG_STR("version", HOLDFAST_VERSION),
              LOG_STR("server", kube_config_server(a->kube_config)), LOG_STR("listen", a->cfg.listen_h3),
-             LOG_STR("policy", a->cfg.policy == AGENT_POLICY_DENY ? "deny" : "kubernetes"));
+             LOG_STR("policy", a->cfg.policy == AGENT_POLICY_DENY      ? "deny"
+                               : a->cfg.policy == AGENT_POLICY_WEBHOOK ? "webhook"
+                                                                       : "kubernetes"),
+             LOG_BOOL("bearerTokens", a->cfg.bearer != 0));
     if (a->cfg.policy == AGENT_POLICY_DENY)
-        loop_log(a->log, LOOP_WARN, "policy_deny",
-                 "authority.policy is 'deny': nobody is admitted until it is set to 'kubernetes'", LOG_END);
+        loop_log(
+            a->log, LOOP_WARN, "policy_deny",
+            "authority.policy is 'deny': nobody is admitted until it is set to 'kubernetes' or 'webhook'",
+            LOG_END);
     if (loop_run(a->loop, &err)) {
         loop_log(a->log, LOOP_ERROR, "loop_failed", err.msg, LOG_END);
         return 1;
@@ -522,6 +559,7 @@ struct agent *agent_free(struct agent *a)
         kubestore_watch_free(a->watch[k]);
     kubestore_free(a->store);
     agent_forget_requests(a);
+    agent_ask_free(a->ask);
     kube_client_free(a->client);
     kube_config_free(a->kube_config);
     agent_web_free(a->health);

@@ -8,6 +8,7 @@
 
 #include "agent/agent.h"
 #include "agent/audit_page.h"
+#include "agent/ask.h"
 #include "agent/boot.h"
 #include "agent/data.h"
 #include "agent/slots.h"
@@ -52,6 +53,7 @@ struct agent {
     struct loop_timer *sum_timer;
     bool sum_armed;
     struct agent_audit_page *audit_page; /* NULL: off */
+    struct agent_ask *ask;
     struct agent_data *data;
     struct agent_slots *slots;
     struct agent_web *health, *metrics;

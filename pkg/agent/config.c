@@ -349,6 +349,28 @@ int agent_config_timing(const struct agent_config *c, struct contract_timing *re
     return BASE_OK;
 }
 
+int agent_config_policy(const struct agent_config *c, struct base_err *err)
+{
+    const char *url = c->webhook_url;
+
+    if (c->policy != AGENT_POLICY_WEBHOOK)
+        return url[0] ? base_err_set(
+                            err, BASE_EINVAL,
+                            "authority.webhookURL: is given, but authority.policy is not 'webhook'; set the "
+                            "policy or remove the URL")
+                      : BASE_OK;
+    if (strncmp(url, "https://", 8) != 0 || !url[8] || strpbrk(url, " \"<>\\^`{|}#@"))
+        return base_err_set(err, BASE_EINVAL,
+                            "authority.webhookURL: must be an https:// URL of your authorization service, "
+                            "without a user and a fragment");
+    if (!c->webhook_ca[0] || !c->webhook_cert[0] || !c->webhook_key[0])
+        return base_err_set(
+            err, BASE_EINVAL,
+            "authority.webhookCAFile, webhookCertFile, webhookKeyFile: all three are needed: both sides "
+            "prove who they are");
+    return BASE_OK;
+}
+
 int agent_config_describe(struct base_buf *out)
 {
     for (size_t i = 0; i < agent_options_n; i++) {

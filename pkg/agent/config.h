@@ -14,7 +14,7 @@
 #define AGENT_PATH_SIZE 512
 #define AGENT_ADDR_SIZE 80
 
-enum agent_policy { AGENT_POLICY_DENY = 0, AGENT_POLICY_KUBERNETES };
+enum agent_policy { AGENT_POLICY_DENY = 0, AGENT_POLICY_KUBERNETES, AGENT_POLICY_WEBHOOK };
 struct agent_config {
     char provider[CONTRACT_LABEL_SIZE];
     char node_name[CONTRACT_NODE_SIZE];
@@ -23,7 +23,11 @@ struct agent_config {
     char listen_h3[AGENT_ADDR_SIZE];
     char tls_cert[AGENT_PATH_SIZE], tls_key[AGENT_PATH_SIZE], tls_client_ca[AGENT_PATH_SIZE];
     int64_t policy;        /* enum agent_policy */
+    int64_t bearer;        /* 0 or 1: connectors may come with a bearer token instead of a certificate */
     int64_t grant_seconds; /* 6..30 */
+    char webhook_url[AGENT_PATH_SIZE];
+    char webhook_ca[AGENT_PATH_SIZE], webhook_cert[AGENT_PATH_SIZE], webhook_key[AGENT_PATH_SIZE];
+    int64_t authority_timeout_ms;
     int64_t lease_seconds; /* L, 10..300 */
     int64_t guard_ms;      /* g */
     int64_t quiesce_ms;    /* Q */
@@ -53,6 +57,8 @@ int agent_config_parse(struct agent_config *ret, struct base_str yaml, const cha
                        const char *(*env)(const char *), struct base_err *err);
 /* Timing parameters that follow from the configuration, checked. */
 int agent_config_timing(const struct agent_config *c, struct contract_timing *ret, struct base_err *err);
+/* What the policy needs and what does not go with it: BASE_OK, or BASE_EINVAL with the key and the remedy. */
+int agent_config_policy(const struct agent_config *c, struct base_err *err);
 /* All options with type, range and default, one line each, for --help and the docs' check. */
 struct base_buf;
 int agent_config_describe(struct base_buf *out);

@@ -120,3 +120,31 @@ Test(agent_config, a_missing_file_says_so)
     cr_assert_eq(agent_config_load(&c, "/nonexistent/agent.yaml", no_env, &err), BASE_ENOTFOUND);
     cr_assert_not_null(strstr(err.msg, "/nonexistent/agent.yaml"));
 }
+
+Test(agent_config, policy_goes_with_what_it_needs)
+{
+    static const struct {
+        const char *yaml, *says; /* NULL = good */
+    } rows[] = {
+        {"authority: {policy: webhook, webhookURL: 'https://authority.example:8443/holdfast?v=1'}\n", NULL},
+        {"authority: {policy: kubernetes, bearerTokens: on}\n", NULL},
+        {"authority: {policy: webhook}\n", "authority.webhookURL"},
+        {"authority: {policy: webhook, webhookURL: 'http://authority.example/'}\n", "https://"},
+        {"authority: {policy: webhook, webhookURL: 'https://'}\n", "https://"},
+        {"authority: {policy: webhook, webhookURL: 'https://user:secret@authority.example/'}\n",
+         "without a user"},
+        {"authority: {policy: webhook, webhookURL: 'https://a.example/ b'}\n", "https://"},
+        {"authority: {policy: webhook, webhookURL: 'https://a.example/', webhookKeyFile: ''}\n", "all three"},
+        {"authority: {policy: kubernetes, webhookURL: 'https://a.example/'}\n", "not 'webhook'"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct agent_config c;
+        struct base_err err = {0};
+        cr_assert_eq(agent_config_parse(&c, base_str_of(rows[i].yaml), "agent.yaml", NULL, &err), BASE_OK,
+                     "%s", err.msg);
+        int rc = agent_config_policy(&c, &err);
+        cr_assert_eq(rc, rows[i].says ? BASE_EINVAL : BASE_OK, "%s: %s", rows[i].yaml, err.msg);
+        if (rows[i].says)
+            cr_assert_not_null(strstr(err.msg, rows[i].says), "%s: %s", rows[i].yaml, err.msg);
+    }
+}

@@ -296,6 +296,8 @@ static void fx_refuse(struct agent *a, const struct session_fx *fx)
 {
     int s = fx->u.refuse.status;
 
+    agent_ask_forget(a->ask, fx->u.refuse.flow);
+
     a->n.refused[s == 400 ? 0 : s == 401 ? 1 : s == 403 ? 2 : s == 409 ? 3 : s == 503 ? 4 : 5]++;
     if (agent_data_refuse(a->data, fx->u.refuse.flow, s, fx->u.refuse.reason, fx->u.refuse.retry_after))
         a->n.orders_failed++;
@@ -345,10 +347,8 @@ static void execute(struct agent *a, const struct session_fx *fx)
     case SESSION_FX_AUDIT:
         fx_audit(a, &fx->u.audit);
         return;
-    case SESSION_FX_AUTHORIZE: /* no policy of this version asks outside: the authority is unavailable */
-        later(a, &(struct session_in){.ev = SESSION_EV_AUTHORITY,
-                                      .u.authority = {.ask = fx->u.authorize.ask,
-                                                      .answer = {.verdict = AUTHORITY_UNAVAILABLE}}});
+    case SESSION_FX_AUTHORIZE:
+        agent_ask_start(a->ask, fx->u.authorize.ask, &fx->u.authorize.q);
         return;
     case SESSION_FX_TUN_OPEN:
         if (agent_data_tun_open(a->data, fx->u.tun.tun_id, fx->u.tun.device, fx->u.tun.mtu))
@@ -373,6 +373,7 @@ static void execute(struct agent *a, const struct session_fx *fx)
         agent_stop_flow(a, fx->u.flow);
         return;
     case SESSION_FX_CLOSE:
+        agent_ask_forget(a->ask, fx->u.flow);
         if (agent_data_close(a->data, fx->u.flow))
             a->n.orders_failed++;
         return;

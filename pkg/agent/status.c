@@ -65,7 +65,7 @@ static int readyz(struct agent *a, struct base_buf *body)
     if (a->cfg.policy == AGENT_POLICY_DENY)
         (void)base_buf_addz(
             body, "note: authority.policy is 'deny': nobody is admitted until an operator sets it to "
-                  "'kubernetes' and creates ConnectorBindings\n");
+                  "'kubernetes' or 'webhook' and creates ConnectorBindings\n");
     (void)base_buf_addf(body, "readyz check %s\n", ready ? "passed" : "failed");
     return ready ? 200 : 503;
 }
@@ -96,6 +96,23 @@ static void one(struct base_buf *b, const char *name, const char *type, const ch
     (void)base_buf_addf(b, "holdfast_%s %llu\n", name, (unsigned long long)value);
 }
 
+static void metrics_authority(struct agent *a, struct base_buf *b)
+{
+    static const char *const results[AGENT_ASK_RESULTS] = {"allowed", "denied", "unavailable", "invalid"};
+    struct agent_ask_stats s;
+
+    agent_ask_stats(a->ask, &s);
+    head(b, "authority_asks_total", "counter",
+         "Questions to the TokenReview API and the webhook, by result.");
+    for (unsigned p = 0; p < 2; p++)
+        for (unsigned r = 0; r < AGENT_ASK_RESULTS; r++)
+            (void)base_buf_addf(b, "holdfast_authority_asks_total{authority=\"%s\",result=\"%s\"} %llu\n",
+                                p ? "webhook" : "tokenreview", results[r], (unsigned long long)s.n[p][r]);
+    one(b, "authority_waiting", "gauge", "Questions that wait for their answer.", s.waiting);
+    one(b, "bearer_tokens", "gauge", "Bearer tokens kept for the sessions that they belong to.",
+        agent_ask_kept(a->ask));
+}
+
 static void metrics_core(struct agent *a, struct base_buf *b)
 {
     static const char *const statuses[] = {"400", "401", "403", "409", "503", "other"};
@@ -121,6 +138,7 @@ static void metrics_core(struct agent *a, struct base_buf *b)
     one(b, "sessions_forwarding", "gauge", "Sessions that may forward now.", s.forwarding);
     one(b, "requests_total", "counter", "CONNECT-IP requests reported by the data thread.", a->n.requests);
     one(b, "admitted_total", "counter", "Requests answered with 200.", a->n.admitted);
+    metrics_authority(a, b);
     head(b, "refused_total", "counter", "Requests refused, by status.");
     for (unsigned i = 0; i < BASE_LEN(statuses); i++)
         (void)base_buf_addf(b, "holdfast_refused_total{status=\"%s\"} %llu\n", statuses[i],

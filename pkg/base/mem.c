@@ -155,6 +155,11 @@ static int reserve(struct base_buf *b, size_t n)
     return BASE_OK;
 }
 
+int base_buf_reserve(struct base_buf *b, size_t n)
+{
+    return reserve(b, n);
+}
+
 int base_buf_add(struct base_buf *b, const void *p, size_t n)
 {
     int rc = reserve(b, n);

@@ -49,6 +49,8 @@ void base_buf_fini(struct base_buf *b);
 int base_buf_add(struct base_buf *b, const void *p, size_t n);
 int base_buf_addz(struct base_buf *b, const char *z);
 int base_buf_addf(struct base_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Makes room for n more bytes now, so that adding them moves nothing. BASE_OK, BASE_EFULL, BASE_ENOMEM. */
+int base_buf_reserve(struct base_buf *b, size_t n);
 /* Drops the first n bytes. */
 void base_buf_consume(struct base_buf *b, size_t n);
 void base_buf_reset(struct base_buf *b);

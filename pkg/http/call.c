@@ -102,7 +102,8 @@ static int check(const struct http_req *r, struct base_err *err)
         return base_err_set(err, BASE_EINVAL, "http: the method must be 1..15 capital letters");
     if (!r->url || strncmp(r->url, scheme, strlen(scheme)) != 0 || !clean_line(r->url) || strchr(r->url, ' '))
         return base_err_set(err, BASE_EINVAL,
-                            "http: the URL must begin with %s and hold no space or control character", scheme);
+                            "http: the URL must begin with %s and hold no space or control character",
+                            scheme);
     for (unsigned i = 0; i < r->n_headers; i++)
         if (!clean_line(r->headers[i])) /* the text may hold a token: it is not shown */
             return base_err_set(err, BASE_EINVAL, "http: header %u holds a control character", i);
@@ -242,11 +243,18 @@ int http_call_new(struct http_call **ret, struct http_pool *p, const struct http
     c->http2 = p->opts.http2;
     c->repeatable = req->repeatable;
     c->has_body = req->body.len > 0;
+    c->body_len = req->body.len;
+    c->secret = req->secret;
     c->timeout = req->timeout;
     c->idle = req->idle;
     c->last_rx = loop_clock();
     c->deadline = base_time_add(c->last_rx, req->timeout);
     base_buf_init(&c->in, req->max_body);
+    if (req->secret &&
+        base_buf_reserve(&c->in, req->max_body) != BASE_OK) { /* growing would leave copies behind */
+        http_call_free(c);
+        return base_err_set(err, BASE_ENOMEM, "http: no memory for a request");
+    }
     c->easy = curl_easy_init();
     if (!c->easy || !build_lists(c, req) || !set_options(c, req)) {
         http_call_free(c);
@@ -274,6 +282,12 @@ void http_call_free(struct http_call *c)
     curl_slist_free_all(c->headers);
     curl_slist_free_all(c->resolve);
     curl_slist_free_all(c->connect_to);
+    if (c->secret) {
+        if (c->body)
+            explicit_bzero(c->body, c->body_len);
+        if (c->in.data)
+            explicit_bzero(c->in.data, c->in.cap);
+    }
     base_free(c->body);
     base_buf_fini(&c->in);
     base_free(c);

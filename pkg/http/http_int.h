@@ -28,6 +28,8 @@ struct http_call {
     size_t head_bytes;
     unsigned attempts; /* how often the request was handed to a connection */
     base_time sent_at;
+    size_t body_len;
+    bool secret;
     bool repeatable, has_body, http2, dead, reset, head_seen, streaming, in_done;
     int abort_code; /* why a callback of ours ended the transfer */
     struct http_resp resp;

@@ -16,6 +16,7 @@
 #define LANES_MAX 256
 #define BODY_MAX ((size_t)64 << 20)
 #define BODY_MAX_WRITE ((size_t)8 << 20)
+#define BODY_MAX_SECRET ((size_t)64 << 10)
 #define REQUEST_MAX ((size_t)3 << 20) /* the API server's own limit */
 #define DEFAULT_TIMEOUT (10 * BASE_SEC)
 
@@ -27,6 +28,7 @@ struct kube_call {
     const char *method; /* one of ours */
     char *path, *content_type, *audit_id, *header, *body;
     size_t body_len;
+    bool secret;
     int lane;
     base_time deadline, idle;
     /* who waits */
@@ -157,6 +159,8 @@ static void call_free(struct kube_call *k)
     base_free(k->content_type);
     base_free(k->audit_id);
     kube_wipe(k->header);
+    if (k->secret && k->body)
+        explicit_bzero(k->body, k->body_len);
     base_free(k->body);
     kube_frame_fini(&k->frame);
     base_free(k);
@@ -361,7 +365,8 @@ static int send_it(struct kube_call *k, struct base_err *err)
     r.proxy = cfg->proxy;
     r.timeout = base_time_max(k->deadline - now, 1);
     r.idle = k->idle;
-    r.max_body = r.repeatable ? BODY_MAX : BODY_MAX_WRITE;
+    r.max_body = k->secret ? BODY_MAX_SECRET : r.repeatable ? BODY_MAX : BODY_MAX_WRITE;
+    r.secret = k->secret;
     rc = http_start(c->lanes[k->lane], &r, &h, &k->http, err);
     base_free(url);
     kube_wipe(auth);
@@ -426,6 +431,7 @@ static int start(struct kube_client *c, const struct kube_req *req, struct kube_
     k->client = c;
     k->method = method_of(req->method);
     k->lane = req->lane;
+    k->secret = req->secret;
     k->deadline = base_time_add(loop_clock(), req->timeout ? req->timeout : DEFAULT_TIMEOUT);
     kube_frame_init(&k->frame, KUBE_LINE_MAX);
     k->path = base_strdup(req->path);

@@ -50,6 +50,7 @@ struct kube_req {
     const char *header;       /* one more "Name: value", at most 16 KiB; may be a secret: in no log or error; NULL: none */
     base_time timeout;        /* ns from now, whole request; 0 = 10 s */
     int lane;
+    bool secret; /* body and answer are overwritten when the call is gone; the answer is at most 64 KiB */
 };
 struct kube_resp {
     int code;          /* BASE_OK when an HTTP answer came (whatever its status); BASE_ETIMEDOUT, BASE_EIO (no connection,
