@@ -38,7 +38,9 @@ static base_wall last_use(const struct cli_retire_facts *f, bool *ret_living)
     *ret_living = false;
     if (r->spec.release_time)
         return r->spec.release_time;
-    if (holder_is(f->instance, &r->spec.holder) && !f->instance->spec.release_time) {
+    if (holder_is(f->instance, &r->spec.holder) && f->instance->spec.release_time)
+        t = later(t, f->instance->spec.release_time);
+    else if (holder_is(f->instance, &r->spec.holder)) {
         base_wall end = f->instance->spec.renew.time + (int64_t)f->instance->spec.lease_seconds * 1000000;
 
         *ret_living = f->now <= end + SKEW_US;
