@@ -3,7 +3,9 @@
 
 #include <criterion/criterion.h>
 
+#include "agent/data_int.h"
 #include "base/mem.h"
+#include "session/core.h"
 
 static const char *no_env(const char *name)
 {
@@ -110,6 +112,39 @@ Test(agent_config, every_option_is_described_and_has_a_legal_default)
     for (size_t i = 0; i < agent_options_n; i++)
         cr_assert_not_null(strstr(b.data, agent_options[i].path));
     base_buf_fini(&b);
+}
+
+/* What the table allows must not be refused later, when the error cannot name line and key any more. */
+Test(agent_config, no_number_that_the_table_allows_is_refused_later)
+{
+    for (size_t i = 0; i < agent_options_n * 2; i++) {
+        const struct agent_option *o = &agent_options[i / 2];
+        const char *dot = strchr(o->path, '.');
+        struct agent_config c;
+        struct contract_timing t;
+        struct base_err err = {0};
+        char yaml[160];
+
+        if (o->type != AGENT_OPT_INT || !dot)
+            continue;
+        (void)base_fmt(yaml, sizeof yaml, "%.*s:\n  %s: %lld\n", (int)(dot - o->path), o->path, dot + 1,
+                       (long long)(i % 2 ? o->max : o->min));
+        cr_assert_eq(agent_config_parse(&c, base_str_of(yaml), "f", no_env, &err), BASE_OK, "%s", err.msg);
+        cr_assert_eq(agent_config_timing(&c, &t, &err), BASE_OK, "%s: %s", yaml, err.msg);
+        cr_assert_leq(c.max_attachments, AGENT_TUNS_MAX, "%s: more than the data thread can open", yaml);
+
+        struct session_config sc = {.provider = "masque",
+                                    .node = "edge1",
+                                    .node_uid = {{1}},
+                                    .boot_id = {{1}},
+                                    .timing = t,
+                                    .max_connectors = 1,
+                                    .max_services = (uint32_t)c.max_services,
+                                    .max_attachments = (uint32_t)c.max_attachments};
+        struct session_core *core = NULL;
+        cr_assert_eq(session_core_new(&core, &sc, &err), BASE_OK, "%s: %s", yaml, err.msg);
+        session_core_free(core);
+    }
 }
 
 Test(agent_config, a_missing_file_says_so)
