@@ -357,7 +357,10 @@ static enum conn_state after_stop(struct session_core *c, struct session_conn *n
         session_dirty(c, session_entity_conn(c, n));
         return CONN_WAITING;
     }
-    session_release_claim(c, n, keep ? "SessionEnded" : "AuthorityEnded");
+    session_release_claim(c, n,
+                          keep                   ? "SessionEnded"
+                          : session_admitting(c) ? "AuthorityEnded"
+                                                 : session_reason_of(WHY_DRAINING).name);
     if (n->req.flow == 0)
         return CONN_IDLE;
     n->loops = n->tries = 0;

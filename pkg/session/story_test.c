@@ -57,6 +57,12 @@ Test(session_story, drain_releases_everything_then_the_instance)
     cr_assert(i->u.instance.spec.draining);
     cr_assert_eq(w->node[0].tun_closes, 1);
     cr_assert(f->closed);
+    unsigned said = 0;
+    for (unsigned r = 0; r < w->node[0].by_reason_n; r++) {
+        said += strcmp(w->node[0].by_reason[r], "Draining") == 0;
+        cr_assert_str_neq(w->node[0].by_reason[r], "AuthorityEnded");
+    }
+    cr_assert_eq(said, 2, "the late request's refusal, and the release");
     world_free(w);
 }
 
