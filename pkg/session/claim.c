@@ -53,7 +53,7 @@ enum conn_state session_decide(struct session_core *c, struct session_conn *n, e
     n->ask = a->ask = session_ask(c, session_entity_conn(c, n));
     n->ask_by = base_time_add(c->now, SESSION_AUDIT_WAIT);
     contract_claim_name(a->object, &n->want);
-    a->correlation = n->req.correlation;
+    a->correlation = n->op_correlation = n->req.correlation; /* the write's, too, whoever joins meanwhile */
     a->epoch = n->op_epoch;
     a->lease_uuid = n->lease_uuid;
     (void)base_copy(a->new_holder, sizeof a->new_holder, c->cfg.node);
@@ -94,19 +94,19 @@ enum conn_state session_on_audited(struct session_core *c, struct session_conn *
     n->attempt = (struct lease_attempt){.op = n->op, .lease_uuid = n->lease_uuid, .sent = c->now};
     bool create = n->op == LEASE_ACQUIRE;
     n->ask = session_write(c, session_entity_conn(c, n), create ? SESSION_FX_CREATE : SESSION_FX_UPDATE,
-                           CONTRACT_CLAIM, &n->req.correlation, false, &o);
+                           CONTRACT_CLAIM, &n->op_correlation, false, &o);
     n->ask_by = base_time_add(c->now, SESSION_WRITE_WAIT);
     if (create) {
-        lease_build_acquire(&o->u.claim, &c->inst.me, &t, &n->lease_uuid, c->wall, &n->req.correlation);
+        lease_build_acquire(&o->u.claim, &c->inst.me, &t, &n->lease_uuid, c->wall, &n->op_correlation);
     } else {
         const struct contract_claim *row = &c->desk[n->desk];
         n->attempt.uid = row->meta.uid;
         (void)base_copy(n->attempt.rv, sizeof n->attempt.rv, row->meta.rv);
         o->u.claim = *row;
         if (n->op == LEASE_TAKEOVER)
-            lease_build_takeover(&o->u.claim, &c->inst.me, &t, &n->lease_uuid, c->wall, &n->req.correlation);
+            lease_build_takeover(&o->u.claim, &c->inst.me, &t, &n->lease_uuid, c->wall, &n->op_correlation);
         else
-            lease_build_closing(&o->u.claim, &c->inst.me, &n->lease_uuid, c->wall, &n->req.correlation);
+            lease_build_closing(&o->u.claim, &c->inst.me, &n->lease_uuid, c->wall, &n->op_correlation);
     }
     session_desk_free(c, n);
     return CONN_CLAIMING;
@@ -162,7 +162,7 @@ static void not_landed(struct session_core *c, struct session_conn *n, const cha
     a->object_uid = n->attempt.uid;
     a->epoch = n->op_epoch;
     a->lease_uuid = n->lease_uuid;
-    a->correlation = n->req.correlation;
+    a->correlation = n->op_correlation;
     a->effect_possible = possible;
 }
 

@@ -298,6 +298,19 @@ static bool fault_now(struct w_node *n, enum w_fault *f, enum w_fault *ret)
     return true;
 }
 
+/* A write of a lease carries the correlation of the record that stands for it. */
+static void check_recorded(const struct w_node *n, const struct session_fx *fx)
+{
+    bool found = false;
+    if (fx->kind == SESSION_FX_STATUS ||
+        (fx->u.store.kind != CONTRACT_INSTANCE && fx->u.store.kind != CONTRACT_CLAIM))
+        return;
+    for (unsigned i = 0; i < 64 && i < n->n_recorded; i++)
+        found |= memcmp(&n->recorded[i], &fx->u.store.correlation, sizeof n->recorded[i]) == 0;
+    cr_assert(found, "a write of %s carries a correlation that no record has",
+              fx->u.store.object->u.meta.name);
+}
+
 static void do_write(struct world *w, struct w_node *n, const struct session_fx *fx)
 {
     const struct contract_object *o = fx->u.store.object;
@@ -305,6 +318,7 @@ static void do_write(struct world *w, struct w_node *n, const struct session_fx 
     enum w_fault f;
     cr_assert_not_null(o);
     check_write(w, n, fx->kind, o);
+    check_recorded(n, fx);
     n->writes[o->kind]++;
     if (n->cut) {
         reply(w, n, fx->u.store.ask, BASE_EUNKNOWN, NULL, 0, 100 * BASE_MS);
@@ -442,6 +456,8 @@ static void execute(struct world *w, struct w_node *n, const struct session_fx *
     case SESSION_FX_AUDIT:
         cr_assert(fx->u.audit.event >= SESSION_AUDIT_ACQUIRE && fx->u.audit.event <= SESSION_AUDIT_REJECT);
         cr_assert(fx->u.audit.reason[0] != '\0');
+        cr_assert(!base_correlation_is_zero(&fx->u.audit.correlation), "%s", fx->u.audit.reason);
+        n->recorded[n->n_recorded++ % 64] = fx->u.audit.correlation;
         n->audits[fx->u.audit.event]++;
         n->last_audit[fx->u.audit.event] = fx->u.audit;
         if (n->by_reason_n < 256)

@@ -83,6 +83,8 @@ struct w_node {
     unsigned writes[CONTRACT_KIND_N], reads[CONTRACT_KIND_N], audits[8], tun_opens, tun_closes, not_durable;
     char by_reason[256][48]; /* reasons of the audit records, in order */
     unsigned by_reason_n;
+    struct base_correlation recorded[64]; /* of the last audit records, a ring */
+    unsigned n_recorded;
     struct session_audit last_audit[8]; /* by event */
     unsigned rounds; /* sequential store round trips of the agent since the last world_rounds */
     struct w_gate gate[W_OBJECTS];

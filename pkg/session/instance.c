@@ -70,7 +70,7 @@ static bool was_sent(const struct session_instance *i, int64_t boot_us)
 
 static void ask_row(struct session_core *c)
 {
-    c->inst.ask = session_get(c, ENTITY_INSTANCE, CONTRACT_INSTANCE, c->inst.name, NULL);
+    c->inst.ask = session_get(c, ENTITY_INSTANCE, CONTRACT_INSTANCE, c->inst.name, &c->inst.correlation);
     c->inst.ask_by = base_time_add(c->now, SESSION_READ_WAIT);
 }
 
@@ -115,6 +115,7 @@ static enum inst_state down(struct session_core *c, enum session_why why, bool l
     struct session_instance *i = &c->inst;
     struct session_reason r = session_reason_of(why);
     struct session_audit *a = session_audit(c, SESSION_AUDIT_EXPIRY, true, r.name, i->name);
+    a->correlation = i->correlation = session_correlation(c);
     a->object_uid = i->me.instance_uid;
     a->epoch = i->me.epoch;
     a->lease_uuid = i->me.process_id;
@@ -179,6 +180,7 @@ static enum inst_state decide(struct session_core *c, const struct contract_inst
     struct session_audit *a = session_audit(c, row ? SESSION_AUDIT_TAKEOVER : SESSION_AUDIT_ACQUIRE, true,
                                             row ? "InstanceTakeover" : "InstanceCreate", i->name);
     a->ask = i->ask = session_ask(c, ENTITY_INSTANCE);
+    a->correlation = i->correlation = session_correlation(c);
     a->epoch = row ? row->spec.epoch + 1 : 1;
     a->lease_uuid = i->me.process_id;
     if (row) {
@@ -272,7 +274,7 @@ static enum inst_state on_audited(struct session_core *c, const struct session_i
     struct contract_object *o;
     i->attempt = (struct lease_instance_attempt){.process_id = i->me.process_id, .boot_us = boot_us};
     i->ask = session_write(c, ENTITY_INSTANCE, i->create ? SESSION_FX_CREATE : SESSION_FX_UPDATE,
-                           CONTRACT_INSTANCE, NULL, true, &o);
+                           CONTRACT_INSTANCE, &i->correlation, true, &o);
     if (i->create) {
         lease_build_instance(&o->u.instance, &i->me, boot_us, c->wall);
     } else {
@@ -406,7 +408,7 @@ static void renew_read(struct session_core *c)
 {
     struct session_instance *i = &c->inst;
     i->renew = RENEW_READ;
-    i->renew_ask = session_get(c, ENTITY_INSTANCE, CONTRACT_INSTANCE, i->name, NULL);
+    i->renew_ask = session_get(c, ENTITY_INSTANCE, CONTRACT_INSTANCE, i->name, &i->renew_correlation);
     c->out->fx[c->out->n_fx - 1].u.store.renewal = true;
     i->renew_by = base_time_add(c->now, SESSION_RENEW_WAIT);
 }
@@ -416,6 +418,7 @@ static void renew_audit(struct session_core *c)
     struct session_instance *i = &c->inst;
     struct session_audit *a = session_audit(c, SESSION_AUDIT_RENEW, true, "Renew", i->name);
     a->ask = i->renew_ask = session_ask(c, ENTITY_INSTANCE);
+    a->correlation = i->renew_correlation = session_correlation(c);
     a->object_uid = i->me.instance_uid;
     a->epoch = i->me.epoch;
     a->lease_uuid = i->me.process_id;
@@ -433,7 +436,8 @@ static void renew_send(struct session_core *c)
     i->renewal = (struct lease_instance_attempt){
         .uid = i->row.meta.uid, .process_id = i->me.process_id, .boot_us = boot_us};
     (void)base_copy(i->renewal.rv, sizeof i->renewal.rv, i->row.meta.rv);
-    i->renew_ask = session_write(c, ENTITY_INSTANCE, SESSION_FX_UPDATE, CONTRACT_INSTANCE, NULL, true, &o);
+    i->renew_ask = session_write(c, ENTITY_INSTANCE, SESSION_FX_UPDATE, CONTRACT_INSTANCE,
+                                 &i->renew_correlation, true, &o);
     o->u.instance = i->row;
     lease_build_renewal(&o->u.instance, boot_us, c->wall, !session_admitting(c));
     remember_sent(i, boot_us);
@@ -531,7 +535,8 @@ static void send_release(struct session_core *c)
     struct session_instance *i = &c->inst;
     struct contract_object *o;
     int64_t boot_us = c->now / BASE_US;
-    i->ask = session_write(c, ENTITY_INSTANCE, SESSION_FX_UPDATE, CONTRACT_INSTANCE, NULL, true, &o);
+    i->ask =
+        session_write(c, ENTITY_INSTANCE, SESSION_FX_UPDATE, CONTRACT_INSTANCE, &i->correlation, true, &o);
     o->u.instance = i->row;
     lease_build_instance_release(&o->u.instance, boot_us, c->wall);
     remember_sent(i, boot_us);
@@ -543,6 +548,7 @@ static enum inst_state on_drained(struct session_core *c, const struct session_i
     (void)in;
     struct session_instance *i = &c->inst;
     struct session_audit *a = session_audit(c, SESSION_AUDIT_RELEASE, true, "InstanceRelease", i->name);
+    a->correlation = i->correlation = session_correlation(c);
     a->object_uid = i->me.instance_uid;
     a->epoch = i->me.epoch;
     a->lease_uuid = i->me.process_id;
@@ -779,7 +785,7 @@ void session_inst_event(struct session_core *c, enum inst_ev ev, const struct se
     i->state = to;
     if (to != from) {
         session_trace(c, "instance", i->name, session_inst_state_name(from), session_inst_state_name(to),
-                      ev_name(ev), session_reason_of(i->why).name, i->me.epoch, NULL,
+                      ev_name(ev), session_reason_of(i->why).name, i->me.epoch, &i->correlation,
                       to == INST_TAKEN || to == INST_RETRY);
         session_dirty(c, ENTITY_DRAIN);
     }

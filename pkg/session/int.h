@@ -146,7 +146,9 @@ struct session_instance {
     bool lost;            /* to another process: the next takeover has to wait */
     bool create;          /* AUDITING, WRITING: no row was there */
     struct lease_instance_attempt attempt;
+    struct base_correlation correlation; /* of the last operation that took, lost or gave back the row */
     /* renewal */
+    struct base_correlation renew_correlation;
     enum renew_state renew;
     uint64_t renew_ask;
     base_time renew_by, renew_at;
@@ -343,6 +345,7 @@ struct session_conn {
     enum lease_op op;
     struct base_uuid lease_uuid;
     int64_t op_epoch;
+    struct base_correlation op_correlation; /* of its record and its write */
     int64_t seen_epoch;              /* of the row that the last decision was made on; 0 = there was none */
     bool acquire_refused;            /* somebody's row is there: the next read says at which epoch */
     bool taken_unreleased;           /* the row that was taken over had not been released */

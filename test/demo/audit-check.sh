@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # audit-check.sh LAB-DIR: lays the agents' audit trail beside the API server's own audit log. Claims, both ways:
-#   1. every acquire, takeover and release that an agent audited as allowed has a write of a RouteClaim with its correlation
-#      ID as Audit-ID, made by the agent of that node;
-#   2. every write of a RouteClaim by an agent that landed has such a record, durable before the write was received.
+#   1. every acquire, takeover and release that an agent audited as allowed has a write of that RouteClaim or ProviderInstance
+#      with its correlation ID as Audit-ID, made by the agent of that node;
+#   2. every such write that landed, renewals included, has such a record, durable before the write was received;
+#   3. every record of an operation has a correlation ID.
 # Prints a table of operations, then one line with the counts; exit 1 when they disagree or when there is nothing to compare.
 set -euo pipefail
 [ $# = 1 ] && [ -s "$1/api/audit.log" ] || { echo "usage: ${0##*/} LAB-DIR (of a lab with an API server)" >&2; exit 2; }
@@ -11,12 +12,15 @@ trail=() f=''
 for f in "$1"/nodes/edge*/audit/*; do [ ! -f "$f" ] || trail+=("$f"); done
 [ ${#trail[@]} -gt 0 ] || { echo "no audit file under $1/nodes/edge*/audit" >&2; exit 1; }
 
-jq -rn --slurpfile trail <(cat "${trail[@]}") --slurpfile api <(grep -F '"resource":"routeclaims"' "$1/api/audit.log") '
-  ($trail | map(select((.event | IN("acquire", "takeover", "release")) and .outcome == "allowed" and (.object | startswith("rc-"))))) as $ops
+jq -rn --slurpfile trail <(cat "${trail[@]}") --slurpfile api <(grep -E '"resource":"(routeclaims|providerinstances)"' "$1/api/audit.log") '
+  ($trail | map(select(.event))) as $records
+  | ($records | map(select(.correlationID | not))) as $nameless
+  | ($records | map(select((.event | IN("acquire", "takeover", "release", "renew")) and .outcome == "allowed" and .correlationID))) as $all
+  | ($all | map(select(.event != "renew"))) as $ops
   | ($api | map(select(.objectRef.subresource == null and (.verb | IN("create", "update", "patch"))
-       and (.user.username | endswith(":holdfast-agent"))))) as $writes
+       and (.objectRef.name | test("^(rc-|masque[.])")) and (.user.username | endswith(":holdfast-agent"))))) as $writes
   | ($writes | group_by(.auditID) | map({key: .[0].auditID, value: .}) | from_entries) as $by_id
-  | ($ops | group_by(.correlationID) | map({key: .[0].correlationID, value: .}) | from_entries) as $ops_by_id
+  | ($all | group_by(.correlationID) | map({key: .[0].correlationID, value: .}) | from_entries) as $ops_by_id
   | ($ops | map(. as $o | ($by_id[$o.correlationID] // []) | map(select(.objectRef.name == $o.object
         and .user.extra["authentication.kubernetes.io/node-name"][0] == $o.node)) | {op: $o, writes: .})) as $joined
   | ($joined | map(select(.writes | length == 0))) as $unmatched_ops
@@ -26,8 +30,10 @@ jq -rn --slurpfile trail <(cat "${trail[@]}") --slurpfile api <(grep -F '"resour
        (.writes | map("\(.verb) \(.responseStatus.code)") | join(" ") | if . == "" then "NO WRITE" else . end)] | @tsv),
     ($unmatched_ops[] | "audited, but no write on the API server: \(.op.event) of \(.op.object) by \(.op.node), correlation \(.op.correlationID)"),
     ($unmatched_writes[] | "written, but not audited before: \(.verb) of \(.objectRef.name) at \(.requestReceivedTimestamp), Audit-ID \(.auditID)"),
-    "\($ops | length) audited operations, \($landed | length) landed writes, " +
-    (if ($unmatched_ops | length) + ($unmatched_writes | length) > 0 then "they DISAGREE in \(($unmatched_ops | length) + ($unmatched_writes | length))"
+    ($nameless[] | "recorded without a correlation ID: \(.event) \(.reason // "-") of \(.object // "-") by \(.node) at \(.ts)"),
+    "\($ops | length) audited operations and \(($all | length) - ($ops | length)) renewals, \($landed | length) landed writes, " +
+    (($unmatched_ops | length) + ($unmatched_writes | length) + ($nameless | length)) as $wrong
+    | (if $wrong > 0 then "they DISAGREE in \($wrong)"
      elif ($ops | length) == 0 or ($landed | length) == 0 then "NOTHING to compare"
      else "all agree by correlation ID" end)
 ' | awk '{print} {last = $0} END {exit last ~ /all agree/ ? 0 : 1}'
