@@ -191,9 +191,41 @@ Test(foundation_close, a_takeover_elsewhere_is_confirmed_by_the_previous_node)
     cr_assert_eq(r.claim.status.closed_reason, CONTRACT_CLOSED_CONFIRMED);
     cr_assert_eq(r.claim.status.withdrawn_epoch, 1);
     cr_assert_eq(r.claim.status.gate.state, CONTRACT_GATE_OPEN, "gate belongs to the holder's foundation");
+    cr_assert_eq(r.claim.meta.n_finalizers, 1, "the new holder's foundation writes on the row right now");
+    rig_run(&r, 6 * BASE_SEC, true);
     cr_assert_eq(r.claim.meta.n_finalizers, 0, "our finalizer comes off when the row names another");
     cr_assert_gt(rig_find(&r, FND_FX_FINALIZERS, (unsigned)said), said, "after the closure");
     rig_fini(&r);
+}
+
+Test(foundation_close, our_finalizer_comes_off_once_the_new_holder_has_opened_or_ended)
+{
+    for (int how = 0; how < 3; how++) {
+        struct rig r;
+        rig_open(&r);
+        rig_taken_over(&r, "edge2");
+        rig_settle(&r);
+        cr_assert_eq(r.claim.meta.n_finalizers, 1);
+        if (how == 0) { /* an older epoch's gate says nothing */
+            r.claim.status.gate.epoch = 1;
+            rig_claim_changed(&r);
+            rig_settle(&r);
+            cr_assert_eq(r.claim.meta.n_finalizers, 1);
+            r.claim.status.gate.epoch = 2;
+            r.claim.status.gate.state = CONTRACT_GATE_OPEN;
+        } else if (how == 1) {
+            r.claim.status.closed_epoch = 2;
+        } else { /* a deletion waits for nothing but the closure */
+            r.claim.meta.deleting = r.wall;
+        }
+        rig_claim_changed(&r);
+        rig_settle(&r);
+        if (how == 2)
+            cr_assert_not(r.has_claim, "the last finalizer is off: it is gone");
+        else
+            cr_assert_eq(r.claim.meta.n_finalizers, 0, "%d", how);
+        rig_fini(&r);
+    }
 }
 
 Test(foundation_close, also_an_epoch_that_was_never_accepted_is_confirmed)

@@ -30,18 +30,29 @@ static bool put(struct fnd_core *c, struct fnd_claim *cl, const struct contract_
     return true;
 }
 
-/* Own: put on before the gate opens, while the row names this node and boot; taken off when every epoch up to
- * the row's is closed here, once it names another or is being deleted. */
-static bool own(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v)
+/* How long a row that was taken over is left alone: its new holder's foundation writes on it right now, and
+ * each write of ours in between would cost it a conflict. Only a deletion waits for the finalizer, and that
+ * is never deferred. */
+#define PATIENCE (5 * BASE_SEC)
+
+/* The new holder's epoch has come up, or is over. */
+static bool settled(const struct contract_claim *o)
+{
+    return (o->status.gate.epoch == o->spec.epoch && o->status.gate.state == CONTRACT_GATE_OPEN) ||
+           o->status.closed_epoch >= o->spec.epoch;
+}
+
+/* Own: put on right before the gate opens, while the row names this node and boot; taken off when every epoch
+ * up to the row's is closed here, once it names another or is being deleted. */
+static bool own(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v, base_time *wake)
 {
     const struct contract_claim *o = &cl->obj;
     struct contract_claim n = *o;
     bool me = fnd_is_me(c, &o->spec.holder);
 
     if (!contract_has_finalizer(&o->meta, c->finalizer)) {
-        bool accepted = v->acceptable && v->reason != FND_R_NOT_ACCEPTED;
-
-        if (!me || !accepted || o->meta.deleting || o->meta.n_finalizers >= CONTRACT_FINALIZERS_MAX)
+        /* The last thing before the opening: earlier it would only cross the previous node's closure. */
+        if (!me || v->reason != FND_R_NO_FINALIZER || o->meta.n_finalizers >= CONTRACT_FINALIZERS_MAX)
             return false;
         base_copy(n.meta.finalizers[n.meta.n_finalizers++], sizeof n.meta.finalizers[0], c->finalizer);
         return put(c, cl, &n, FND_R_ADDED);
@@ -50,6 +61,10 @@ static bool own(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdi
         return false;
     if (!fnd_gate_closed_here(cl, o->meta.deleting ? o->spec.epoch : o->spec.epoch - 1) || cl->kern.active)
         return false;
+    if (!o->meta.deleting && !settled(o) && c->now < base_time_add(cl->first_seen, PATIENCE)) {
+        fnd_wake(wake, base_time_add(cl->first_seen, PATIENCE));
+        return false;
+    }
     for (unsigned i = shown(&n.meta); i-- > 0;)
         if (strcmp(n.meta.finalizers[i], c->finalizer) == 0)
             take(&n.meta, i);
@@ -90,5 +105,5 @@ static bool foreign(struct fnd_core *c, struct fnd_claim *cl, base_time *wake)
 bool fnd_finalizer_drive(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v,
                          base_time *wake)
 {
-    return own(c, cl, v) || foreign(c, cl, wake);
+    return own(c, cl, v, wake) || foreign(c, cl, wake);
 }

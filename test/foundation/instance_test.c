@@ -386,6 +386,7 @@ Test(foundation_restart, rows_whose_previous_node_is_this_one_are_looked_at)
     rig_restart(&r);
     rig_list(&r);
     cr_assert_eq(r.claim.status.closed_epoch, 1);
+    rig_run(&r, 6 * BASE_SEC, true);
     cr_assert_eq(r.claim.meta.n_finalizers, 0);
     rig_fini(&r);
 }

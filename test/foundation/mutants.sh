@@ -123,6 +123,13 @@ run attachment-instance attachment 'base_uuid_eq(&i->obj.meta.uid, &o->spec.inst
 # finalizers
 run finalizer-before-closing finalizer 'if (!fnd_gate_closed_here(cl, o->meta.deleting ? o->spec.epoch : o->spec.epoch - 1) || cl->kern.active)
         return false;' ''
+run finalizer-too-early finalizer 'v->reason != FND_R_NO_FINALIZER' '!v->acceptable'
+run finalizer-off-at-once finalizer '!o->meta.deleting && !settled(o) &&' '0 &&'
+run finalizer-off-late-when-open finalizer '(o->status.gate.epoch == o->spec.epoch && o->status.gate.state == CONTRACT_GATE_OPEN) ||' ''
+run finalizer-off-for-an-older-gate finalizer 'o->status.gate.epoch == o->spec.epoch && o' 'o'
+run finalizer-off-late-when-over finalizer '|| o->status.closed_epoch >= o->spec.epoch' ''
+run finalizer-off-late-when-deleting finalizer 'if (!o->meta.deleting && !settled(o)' 'if (!settled(o)'
+run finalizer-off-never finalizer '&& c->now < base_time_add(cl->first_seen, PATIENCE)' ''
 run finalizer-other-boot finalizer 'any |= is_gate(n.meta.finalizers[i]) && strcmp(n.meta.finalizers[i], c->finalizer) != 0' 'any |= false'
 run finalizer-foreign-wait finalizer 'if (c->now < at) {' 'if (0) {'
 run finalizer-foreign-fresh finalizer 'if (!cl->deleting_read) {' 'if (0) {'

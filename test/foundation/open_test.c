@@ -256,6 +256,7 @@ Test(foundation_open, earlier_epochs_must_be_closed_or_waited_out)
     rig_settle(&r);
     cr_assert_eq(r.claim.status.accepted_epoch, 2, "accepted at once");
     cr_assert_eq(r.gate, 0, "opened without waiting");
+    cr_assert_eq(r.claim.meta.n_finalizers, 0, "written between the accept and the closure");
     w = contract_wait(&(struct contract_timing){.gate_lag = 500 * BASE_MS, .rate_ppm = 1000}, RIG_L);
     rig_run(&r, w - 10 * BASE_MS, true);
     cr_assert_eq(r.gate, 0, "opened before W was over");
