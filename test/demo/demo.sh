@@ -72,6 +72,7 @@ trap 'exit 143' TERM
 claim_field() { k admin get rclaim "$CLAIM" -o "jsonpath={$1}"; }
 other() { if [ "$1" = edge1 ]; then echo edge2; else echo edge1; fi; }
 link_of() { echo "e${1#edge}"; }
+stream_of() { if [ "$1" = client ]; then echo 1; else echo 3; fi; } # number of a client's packets
 
 # ---- 1 -----------------------------------------------------------------------------------------------------------
 lab reap
@@ -133,7 +134,7 @@ lab stop "$D" connector client >/dev/null || true
 must t 5 "the claim is released after the connector left" claim "$mark" '.object.metadata.name == "'"$CLAIM"'" and .object.spec.releaseTime != null'
 tl "agent edge1" "connector left: claim released" "$t"
 mark=$(now_ns)
-lab start "$D" connector client site-1
+lab start "$D" connector client site-1 -once
 must e 10 "the connector is admitted again by edge1" event "$mark" '.event == "connected" and .edge == "edge1"'
 [ "$(jq -r '.prefix[0]' <<<"$e")" = "$PREFIX" ] || fail "after the reconnect the prefix is $(jq -c .prefix <<<"$e"), it was $PREFIX"
 must t 5 "echoes after the reconnect" packet_first "$D/log/echo.csv" "$(jq .t <<<"$e")"
@@ -141,6 +142,82 @@ tl connector "back on edge1 with the same prefix, $(jq .ms <<<"$e") ms after its
 bound "reconnect on the same node" "$(jq .ms <<<"$e")" 300
 
 # ---- 3 -----------------------------------------------------------------------------------------------------------
+step "A second connection of the same connector while the first is open, there and back: same claim, same epoch"
+lab run "$D" client2 send "$PROBE" send --bind "$ADDR" --freebind --to fd20::10 --port 7000 --interval 4000 --stream 3 --log "$D/log/echo2.csv"
+held=$(k admin get rclaim "$CLAIM" -o 'jsonpath={.metadata.uid} {.spec.epoch} {.spec.leaseUUID} {.spec.acquireTime}')
+attachment=$(k admin get ha masque.edge1.vpc-a -o 'jsonpath={.metadata.uid} {.status.acceptedInstanceEpoch} {.status.device}')
+began=$(now_ns)
+gaps=()
+for way in "client client2" "client2 client"; do
+    old=${way% *} new=${way#* }
+    mark=$(now_ns)
+    opt=-once # the one that is replaced must not come back by itself; the last one stays, also over a long silence
+    [ "$new" = client2 ] || opt=-idle=20s
+    lab start "$D" connector "$new" site-1 "$opt"
+    must e 10 "the second connection is admitted by edge1" event "$mark" '.event == "connected" and .edge == "edge1"' "$new"
+    [ "$(jq -r '.prefix[0]' <<<"$e")" = "$PREFIX" ] || fail "the second connection got $(jq -c .prefix <<<"$e") instead of $PREFIX"
+    at=$(jq .t <<<"$e")
+    must up 5 "packets of the second session reach the VPC host" stream_first "$D/log/to-vpc.csv" "$(stream_of "$new")" "$at"
+    must down 5 "packets from the VPC host reach the second session" packet_first "$D/log/to-$new.csv" "$at"
+    must c 5 "the first connection is told" event "$mark" '.event == "closed"' "$old"
+    last_up=$(stream_last "$D/log/to-vpc.csv" "$(stream_of "$old")") || fail "no packet of the first session was seen"
+    last_down=$(packet_last "$D/log/to-$old.csv" 0 "$(now_ns)") || fail "no packet reached the first session"
+    [ "$last_up" -lt "$up" ] || fail "packets of both sessions passed: the first's last $(ms_between "$up" "$last_up") ms after the second's first"
+    [ "$last_down" -lt "$down" ] || fail "both sessions received: the first's last $(ms_between "$down" "$last_down") ms after the second's first"
+    gap=$(awk -v u="$(ms_between "$last_up" "$up")" -v d="$(ms_between "$last_down" "$down")" 'BEGIN {print (u > d ? u : d)}')
+    gaps+=("$gap")
+    tl connector "second connection ($new) admitted $(jq .ms <<<"$e") ms after its request; gap up $(ms_between "$last_up" "$up") ms, down $(ms_between "$last_down" "$down") ms" "$up"
+done
+lab stop "$D" send client2 >/dev/null 2>&1 || true
+bound "handoff on the same node (Q)" "$(printf '%s\n' "${gaps[@]}" | sort -n | tail -n 1)" 1000
+now=$(k admin get rclaim "$CLAIM" -o 'jsonpath={.metadata.uid} {.spec.epoch} {.spec.leaseUUID} {.spec.acquireTime}')
+[ "$held" = "$now" ] || fail "the claim was not held throughout: '$held' became '$now'"
+now=$(k admin get ha masque.edge1.vpc-a -o 'jsonpath={.metadata.uid} {.status.acceptedInstanceEpoch} {.status.device}')
+[ "$attachment" = "$now" ] || fail "the attachment was not held throughout: '$attachment' became '$now'"
+claim "$began" '.object.spec.releaseTime != null' >/dev/null && fail "the claim was released during a handoff"
+text_seen "$D/log/vpc.routes.log" "$began" "${PREFIX%/96}" >/dev/null && fail "the route changed during a handoff"
+tl "agent edge1" "claim epoch $(awk '{print $2}' <<<"$held"), attachment and route held throughout"
+
+# ---- 4 -----------------------------------------------------------------------------------------------------------
+step "The old session is stuck: edge1's data thread frozen; the new request gets 503, the authorization is retired"
+# The request has to be with the control thread, and the data thread stopped, before control looks at it.
+old=$(claim_field .spec.epoch)
+mark=$(now_ns)
+lab freeze "$D" agent edge1 main
+sleep 0.1 # what was on its way between the threads has arrived
+idle=$(eventfds edge1 agent)
+lab start "$D" connector client2 site-1 -once -dial-timeout 10s
+reported() { [ "$(eventfds edge1 agent)" -gt "$idle" ] && echo yes; }
+must t 10 "the data thread reports the second request to control" reported
+lab freeze "$D" agent edge1 hf-data
+frozen=$(awk '$2 == "frozen" {print $1}' "$D/log/edge1.freeze-agent-hf-data.log")
+lab thaw "$D" agent edge1 main
+tl "agent edge1" "data thread frozen, with a second request of the connector on its way" "$frozen"
+must retired 5 "the connector's authorization is retired" logged edge1.agent "$frozen" '.event == "session_state" and .name == "acme.site-1" and .to == "Retired"'
+must released 5 "the claim is released" claim "$frozen" '.object.spec.releaseTime != null and .object.spec.epoch == '"$old"
+must closed 5 "its epoch is closed" claim "$frozen" '.object.status.closedEpoch == '"$old"
+tl "agent edge1" "retired $(ms_between "$frozen" "$retired") ms after the freeze: the old session did not stop within Q = 1 s" "$retired"
+tl foundation "claim released and epoch $old closed, while the data thread stands still" "$closed"
+# longer than Q and the gap, so that both rules meet
+lab thaw "$D" agent edge1 hf-data
+thawed=$(awk '$2 == "thawed" {print $1}' "$D/log/edge1.freeze-agent-hf-data.log")
+must e 10 "the second request is refused" event "$mark" '.event == "refused"' client2
+[ "$(jq .status <<<"$e")" = 503 ] || fail "the second request got $(jq .status <<<"$e"), 503 is expected"
+tl connector "second request refused with 503, data thread thawed after $(ms_between "$frozen" "$thawed") ms" "$(jq .t <<<"$e")"
+n=$(cat "$D"/nodes/edge1/audit/*.jsonl | jq -c 'select(.event == "reject" and .reason == "OldSessionNotStopped" and .object == "acme.site-1")' | wc -l)
+[ "$n" = 1 ] || fail "the audit trail has $n rejections with OldSessionNotStopped, one is expected"
+must e 10 "a later session is admitted by edge1" event "$thawed" '.event == "connected" and .edge == "edge1"'
+must again 5 "echoes of the later session" packet_first "$D/log/echo.csv" "$(jq .t <<<"$e")"
+asked=$(event "$thawed" '.event == "connecting"' | jq .t)
+for f in to-vpc to-client to-client2 echo; do
+    n=$(awk -F, -v thawed="$thawed" -v asked="$asked" 'NF == 6 && $3 < asked && $4 > thawed {n++} END {print n + 0}' "$D/log/$f.csv")
+    [ "$n" = 0 ] || fail "$n packets of the old session passed after the thaw ($f.csv)"
+done
+[ "$(claim_field .spec.epoch)" = $((old + 1)) ] || fail "the later session has claim epoch $(claim_field .spec.epoch), $((old + 1)) is expected"
+tl connector "nothing of the old session passed after the thaw; later session with epoch $((old + 1)), first echo $(ms_between "$thawed" "$again") ms after the thaw" "$again"
+timing stuckToRetiredMs "$(ms_between "$frozen" "$retired")"
+
+# ---- 5 -----------------------------------------------------------------------------------------------------------
 step "The binding is suspended: last packet, gate closed, route gone; resumed: first echo within 1 s"
 mark=$(now_ns)
 k operator patch cb acme.site-1 --type merge -p '{"spec":{"suspended":true}}' >/dev/null
@@ -180,7 +257,7 @@ e=$(event "$resumed" '.event == "connected"')
 at=$(jq -r .edge <<<"$e")
 [ "$at" = edge1 ] || fail "after the resume the connector is on $at, not on edge1"
 
-# ---- 4 -----------------------------------------------------------------------------------------------------------
+# ---- 6 -----------------------------------------------------------------------------------------------------------
 step "edge1's agent gets SIGKILL; the connector goes to edge2; no packet through edge1 after its gate closed"
 old=$(claim_field .spec.epoch)
 mark=$(now_ns)
@@ -215,7 +292,7 @@ n2=$(cap_count e2 in "$closed" "$(now_ns)")
 [ "$n2" -gt 0 ] || fail "the capture saw no packet from edge2, so it proves nothing about edge1"
 tl "VPC host" "packets through edge1 after its gate closed: 0; through edge2: $n2"
 
-# ---- 5 -----------------------------------------------------------------------------------------------------------
+# ---- 7 -----------------------------------------------------------------------------------------------------------
 step "edge1's agent starts again with a new identity; edge2's agent gets SIGTERM; the connector is back on edge1"
 before=$(k admin get pi masque.edge1 -o 'jsonpath={.spec.processID} {.spec.epoch}')
 mark=$(now_ns)
@@ -272,7 +349,7 @@ tl "agent edge1" "killed and started again under its connector: first echo $(ms_
 timing killToEchoThroughRestartedAgentMs "$(ms_between "$mark" "$up")"
 bound "agent restart" "$(ms_between "$again" "$up")" 1000
 
-# ---- 6 -----------------------------------------------------------------------------------------------------------
+# ---- 8 -----------------------------------------------------------------------------------------------------------
 step "Audit lines agree with the API server's own audit log by correlation ID; everything is cleaned up"
 lab stop "$D" connector client >/dev/null || true
 must t 5 "the claim is released at the end" claim "$(now_ns | awk '{print $1 - 2e9}')" '.object.spec.releaseTime != null'

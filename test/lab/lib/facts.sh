@@ -69,6 +69,9 @@ text_seen() { awk -v s="$2" -v re="$3" '$1 >= s && $0 ~ re {print $1; f = 1; exi
 # packet first|last FILE SINCE UNTIL: receive time of a numbered packet, by when it was *sent* for first, received for last.
 packet_first() { awk -F, -v s="$2" '$3 >= s && NF == 6 {print $4; f = 1; exit} END {exit !f}' "$1"; }
 packet_last() { awk -F, -v s="$2" -v u="$3" '$4 >= s && $4 <= u && NF == 6 {t = $4} END {if (t) print t; else exit 1}' "$1"; }
+# stream_first FILE STREAM SINCE: the same of one stream; stream_last FILE STREAM: receive time of its last packet so far.
+stream_first() { awk -F, -v m="$2" -v s="$3" '$1 == m && $3 >= s && NF == 6 {print $4; f = 1; exit} END {exit !f}' "$1"; }
+stream_last() { awk -F, -v m="$2" '$1 == m && NF == 6 {t = $4} END {if (t) print t; else exit 1}' "$1"; }
 # cap_count LINK DIRECTION SINCE UNTIL: packets on a link of the VPC host.
 cap_count() { awk -F, -v l="$1" -v d="$2" -v s="$3" -v u="$4" '$2 == l && $3 == d && $1 >= s && $1 <= u {n++} END {print n + 0}' "$D/log/cap.csv"; }
 
@@ -92,6 +95,12 @@ api_received() {
         inputs | select(.verb == $v and .objectRef.name == $n and .responseStatus.code < 300 and (.user.username | test($u)))
             | (.requestReceivedTimestamp | (.[:19] + "Z" | fromdate) * 1e9 + (.[20:26] | tonumber) * 1000 + $d) as $t
             | select($t >= $since) | $t' | first_line
+}
+# eventfds NODE NAME: what its threads have told each other and nobody has taken yet (the sum of its eventfds' counts).
+eventfds() {
+    local sum=0 x
+    while read -r x; do sum=$((sum + 16#$x)); done < <(awk '$1 == "eventfd-count:" {print $2}' "/proc/$(cut -d' ' -f1 "$D/run/$1.$2.pid")/fdinfo"/*)
+    printf '%d' "$sum"
 }
 # switches FILE...: from lines "time key", in any order: how often does the key change from one moment to the next?
 switches() { sort -n "$@" | awk 'k != "" && $2 != k {n++} {k = $2} END {print n + 0}'; }

@@ -7,6 +7,7 @@ NODE_VIEW=$LAB_RUN/node
 AGENT_UID=65532
 BIN=${HOLDFAST_BIN:-$LAB_ROOT/build/bin}
 CONNECTOR=${HOLDFAST_CONNECTOR:-$LAB_ROOT/build/peers/holdfast-connector}
+PROBE=$BIN/holdfast-probe
 PROXY=$LAB_ROOT/build/peers/holdfast-apiproxy
 
 node_dirs() {

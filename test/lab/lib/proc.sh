@@ -75,6 +75,37 @@ proc_signal() { # SIGNAL NODE NAME
     case $1 in KILL | SIGKILL | 9) proc_wait_end "$2" "$3" 10 >/dev/null || die "$3 on $2 (pid $pid) survives SIGKILL" ;; esac
 }
 
+# proc_tid NODE NAME THREAD: the id of the one thread of that name; `main` is the process's first thread.
+proc_tid() {
+    local pid t tids=()
+    pid=$(proc_pid "$1" "$2") || die "$2 on $1 does not run"
+    if [ "$3" = main ]; then
+        printf '%s' "$pid"
+        return
+    fi
+    for t in "/proc/$pid/task"/*; do
+        [ "$(cat "$t/comm" 2>/dev/null)" != "$3" ] || tids+=("${t##*/}")
+    done
+    [ ${#tids[@]} = 1 ] || die "$2 on $1 has ${#tids[@]} threads named '$3', one is needed ($(cat "/proc/$pid/task"/*/comm | sort -u | tr '\n' ' '))"
+    printf '%s' "${tids[0]}"
+}
+
+# proc_freeze NODE NAME THREAD: stops that thread alone, until proc_thaw; returns when it stands still.
+proc_freeze() {
+    local tid log i
+    tid=$(proc_tid "$@") || exit 1
+    log=$LAB_DIR/log/$1.freeze-$2-$3.log
+    rm -f "$log"
+    proc_start "$1" "freeze-$2-$3" "$PROBE" freeze --tid "$tid"
+    for ((i = 0; i < 500; i++)); do
+        ! grep -q frozen "$log" 2>/dev/null || return 0
+        [ ! -s "$(proc_file "$1" "freeze-$2-$3").rc" ] || break
+        sleep 0.005
+    done
+    die "thread '$3' of $2 on $1 could not be frozen: $(cat "$log")"
+}
+proc_thaw() { proc_stop "$1" "freeze-$2-$3" >/dev/null; }
+
 proc_kill_all() {
     local f node name pid
     for f in "$LAB_DIR"/run/*.pid; do

@@ -14,14 +14,16 @@
 
 static volatile sig_atomic_t stopped;
 
-static const char usage[] = "usage: probe send --to ADDR --port N [--bind ADDR] [--interval US] [--count N] "
-                            "[--size BYTES] [--stream N] [--log FILE]\n"
-                            "       probe recv --port N [--bind ADDR] [--echo] [--log FILE]\n"
-                            "       probe cap --if LINK [--if LINK ...] [--prefix P/LEN] [--log FILE]\n"
-                            "       probe tcp-serve --port N [--bind ADDR] [--log FILE]\n"
-                            "       probe tcp-xfer --to ADDR --port N --count BYTES [--timeout MS]\n"
-                            "       probe stamp | probe clock\n"
-                            "Times are CLOCK_BOOTTIME in ns. send, recv, cap and tcp-serve end on SIGTERM.\n";
+static const char usage[] =
+    "usage: probe send --to ADDR --port N [--bind ADDR [--freebind]] [--interval US] [--count N] "
+    "[--size BYTES] [--stream N] [--log FILE]\n"
+    "       probe recv --port N [--bind ADDR] [--echo] [--log FILE]\n"
+    "       probe cap --if LINK [--if LINK ...] [--prefix P/LEN] [--log FILE]\n"
+    "       probe tcp-serve --port N [--bind ADDR] [--log FILE]\n"
+    "       probe tcp-xfer --to ADDR --port N --count BYTES [--timeout MS]\n"
+    "       probe freeze --tid THREAD [--log FILE]\n"
+    "       probe stamp | probe clock\n"
+    "Times are CLOCK_BOOTTIME in ns. send, recv, cap, tcp-serve and freeze end on SIGTERM.\n";
 
 int64_t probe_now(void)
 {
@@ -123,7 +125,9 @@ static const struct option options[] = {
     {"if", required_argument, NULL, 'f'},
     {"prefix", required_argument, NULL, 'x'},
     {"timeout", required_argument, NULL, 'w'},
+    {"tid", required_argument, NULL, 'd'},
     {"echo", no_argument, NULL, 'e'},
+    {"freebind", no_argument, NULL, 'r'},
     {NULL, 0, NULL, 0},
 };
 
@@ -164,11 +168,17 @@ static void parse(struct probe_opts *o, int argc, char **argv)
         case 'e':
             o->echo = true;
             break;
+        case 'r':
+            o->freebind = true;
+            break;
         case 'x':
             o->prefix = optarg;
             break;
         case 'w':
             o->timeout_ms = (uint32_t)number("timeout", optarg, 3600000);
+            break;
+        case 'd':
+            o->tid = (uint32_t)number("tid", optarg, INT32_MAX);
             break;
         default:
             fputs(usage, stderr);
@@ -203,6 +213,8 @@ int main(int argc, char **argv)
         return probe_tcp_serve(&o);
     if (!strcmp(cmd, "tcp-xfer"))
         return probe_tcp_xfer(&o);
+    if (!strcmp(cmd, "freeze"))
+        return probe_freeze(&o);
     if (!strcmp(cmd, "stamp"))
         return probe_stamp();
     if (!strcmp(cmd, "clock")) {

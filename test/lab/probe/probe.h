@@ -17,12 +17,14 @@ struct probe_opts {
     uint64_t count;     /* packets or bytes, 0 = until SIGTERM */
     uint32_t size;      /* payload bytes of a numbered packet */
     uint32_t stream;    /* number that marks the flow */
+    bool freebind;      /* the address may come later */
     bool echo;          /* recv: send each packet back */
     const char *log;    /* file for the lines, NULL = stdout */
     const char *ifs[8]; /* links to capture on */
     unsigned n_ifs;
     const char *prefix;  /* only packets from or to this IPv6 prefix are logged */
     uint32_t timeout_ms; /* of one blocking call, 0 = none */
+    uint32_t tid;        /* thread to freeze */
 };
 
 /* Payload of a numbered packet, big endian on the wire. */
@@ -46,5 +48,6 @@ int probe_recv(const struct probe_opts *o); /* logs "stream,seq,sent,received,li
 int probe_cap(const struct probe_opts *o);  /* logs "time,link,in|out,source,destination,protocol,length" */
 int probe_tcp_serve(const struct probe_opts *o); /* answers tcp_xfer, one connection after the other */
 int probe_tcp_xfer(const struct probe_opts *o);  /* o->count bytes up and down with SHA-256; one JSON line */
-int probe_stamp(void);                           /* stdin to stdout, "time line" for each line */
+int probe_freeze(const struct probe_opts *o); /* stops o->tid until SIGTERM; logs "time frozen|thawed|gone" */
+int probe_stamp(void);                        /* stdin to stdout, "time line" for each line */
 #endif

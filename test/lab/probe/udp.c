@@ -17,12 +17,14 @@ static int open_udp(const struct probe_opts *o, uint16_t port)
 {
     struct sockaddr_storage a;
     socklen_t len;
-    int on = 1, fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int on = 1, free = o->freebind, fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         probe_die("socket: %s", strerror(errno));
     probe_addr(o->bind, port, &a, &len);
     if (setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on) ||
-        setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) || bind(fd, (struct sockaddr *)&a, len))
+        setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) ||
+        setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &free, sizeof free) ||
+        bind(fd, (struct sockaddr *)&a, len))
         probe_die("UDP [%s]:%u: %s", o->bind ? o->bind : "::", port, strerror(errno));
     return fd;
 }
