@@ -73,7 +73,7 @@ int agent_boot_identity(struct base_str json, const char *node, char ret_node[CO
 }
 
 struct kind_fields {
-    const char *group, *kind, *fields[24];
+    const char *group, *kind, *fields[40];
 };
 static const struct kind_fields needed[] = {
     {CONTRACT_GROUP,
@@ -94,14 +94,23 @@ static const struct kind_fields needed[] = {
      "RouteClaim",
      {"spec.provider",
       "spec.prefix",
+      "spec.tenant",
+      "spec.vpc",
+      "spec.connector",
+      "spec.serviceRef.name",
       "spec.serviceRef.uid",
       "spec.leaseUUID",
       "spec.epoch",
-      "spec.holder.processID",
-      "spec.holder.bootID",
+      "spec.holder.instance",
+      "spec.holder.instanceUID",
       "spec.holder.instanceEpoch",
-      "spec.previous.epoch",
+      "spec.holder.processID",
+      "spec.holder.node",
+      "spec.holder.bootID",
+      "spec.previous.node",
       "spec.previous.bootID",
+      "spec.previous.epoch",
+      "spec.attachmentRef.name",
       "spec.attachmentRef.uid",
       "spec.acquireTime",
       "spec.releaseTime",
@@ -118,7 +127,8 @@ static const struct kind_fields needed[] = {
     {CONTRACT_MASQUE_GROUP,
      "ConnectorBinding",
      {"spec.tenant", "spec.connector", "spec.vpc", "spec.serviceName", "spec.identities", "spec.suspended",
-      "spec.takeover", "spec.grantSeconds", "status.prefix", "status.lastSession", NULL}},
+      "spec.takeover", "spec.grantSeconds", "status.prefix", "status.lastSession", "status.conditions",
+      NULL}},
 };
 
 static bool has_field(const cJSON *schema, const char *path)

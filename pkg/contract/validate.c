@@ -140,6 +140,15 @@ static bool uri_ok(struct base_str s)
     return true;
 }
 
+/* As the CRD says: printable ASCII. An object that the API server takes must be one that can be read here. */
+static bool user_ok(struct base_str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (s.ptr[i] < ' ' || s.ptr[i] > '~')
+            return false;
+    return s.len > 0;
+}
+
 static int check_identities(const struct place *p, const struct contract_field *f, const void *base)
 {
     const struct contract_identity *id = CONTRACT_CAT2(base, f, struct contract_identity);
@@ -152,8 +161,8 @@ static int check_identities(const struct place *p, const struct contract_field *
 
         if (id[i].kind != CONTRACT_IDENTITY_URI && id[i].kind != CONTRACT_IDENTITY_USER)
             return wrong(p, f, base, "exactly one of uri and user in each identity");
-        if (v.len == 0 || (id[i].kind == CONTRACT_IDENTITY_URI && !uri_ok(v)))
-            return wrong(p, f, base, "uri: scheme:rest in printable ASCII; user: not empty");
+        if (!(id[i].kind == CONTRACT_IDENTITY_URI ? uri_ok(v) : user_ok(v)))
+            return wrong(p, f, base, "uri: scheme:rest in printable ASCII; user: printable ASCII, not empty");
         for (unsigned k = 0; k < i; k++)
             if (id[i].kind == id[k].kind && strcmp(id[i].value, id[k].value) == 0)
                 return wrong(p, f, base, "a list that names each identity once");

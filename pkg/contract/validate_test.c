@@ -249,6 +249,7 @@ E(cb_nine, CB.n_identities = 9)
 E(cb_dup, CB.n_identities = 2; CB.identities[1] = CB.identities[0])
 E(cb_user, CB.identities[0].kind = CONTRACT_IDENTITY_USER;
   SET(CB.identities[0].value, "system:serviceaccount:a:b"))
+E(cb_user_umlaut, CB.identities[0].kind = CONTRACT_IDENTITY_USER; SET(CB.identities[0].value, "gr\xc3\xbcn"))
 E(cb_uri, SET(CB.identities[0].value, "no-scheme"))
 E(cb_uri_space, SET(CB.identities[0].value, "a:b c"))
 E(cb_kind, CB.identities[0].kind = (enum contract_identity_kind)0)
@@ -328,6 +329,7 @@ static const struct {
     {"cb nine", CONTRACT_BINDING, NULL, cb_nine, "1 to 8"},
     {"cb twice", CONTRACT_BINDING, NULL, cb_dup, "once"},
     {"cb user", CONTRACT_BINDING, NULL, cb_user, NULL},
+    {"cb user outside ASCII", CONTRACT_BINDING, NULL, cb_user_umlaut, "printable ASCII"},
     {"cb uri", CONTRACT_BINDING, NULL, cb_uri, "scheme"},
     {"cb uri with a blank", CONTRACT_BINDING, NULL, cb_uri_space, "scheme"},
     {"cb neither", CONTRACT_BINDING, NULL, cb_kind, "exactly one"},
