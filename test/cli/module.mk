@@ -6,3 +6,17 @@ SUITES += test-kubectl-holdfast
 ## test-kubectl-holdfast  the operators' tool on a real API server (root)
 test-kubectl-holdfast: binaries
 	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/cli test/cli/run.sh
+
+BENCH_AUDIT_OBJ := $(BUILD)/test/cli/bench.o
+$(BENCH_AUDIT_OBJ): $(BUILD)/%.o: %.c build/inc/journal/.stamp
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -Ibuild/inc/journal -MMD -MP -c -o $@ $<
+$(BUILD)/test/bench-audit: $(BENCH_AUDIT_OBJ) $(foreach l,$(call linkset,journal),$(BUILD)/lib/libhf_$(l).a)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(call pc_libs,$(call linkext,journal))
+-include $(BENCH_AUDIT_OBJ:.o=.d)
+
+.PHONY: bench-audit
+## bench-audit    figures of the audit trail beside raw fdatasync; fails when one does not hold (BENCH_DIR: on which disk)
+bench-audit: $(BUILD)/test/bench-audit
+	@d=$$(mktemp -d "$${BENCH_DIR:-/tmp}/holdfast-bench.XXXXXX"); $< "$$d"; rc=$$?; rm -rf "$$d"; exit $$rc
