@@ -249,6 +249,7 @@ void sim_kernel_boot(struct sim_world *w, int node)
     n->clock.t0 = w->now;
     n->clock.b0 = n->boots == 1 ? 1000 * BASE_SEC + node * 77 * BASE_SEC : 8 * BASE_SEC;
     n->clock.frozen = false;
+    n->renewed = 0;
     memset(n->gate, 0, sizeof n->gate);
     memset(n->record, 0, sizeof n->record);
     memset(n->device, 0, sizeof n->device);

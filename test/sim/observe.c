@@ -10,6 +10,7 @@
 
 #define RHO_PPM 1000
 #define GRANT_MAX (30 * BASE_SEC)
+#define SKEW (4 * BASE_SEC + 500 * BASE_MS) /* of a wall clock, at both ends of its step, and rounding */
 
 struct sim_epoch *sim_epoch_find(struct sim_world *w, const struct base_uuid *uid, int64_t epoch)
 {
@@ -232,15 +233,50 @@ static void claim_written(struct sim_world *w, const struct sim_req *r, const st
             w->epoch[i].closed = true;
 }
 
+/* Contract section 4: only a fresh process takes a row at once; one that has held it before waits until
+ * whoever has it now releases it, or is silent for its L. */
+static void instance_taken(struct sim_world *w, struct sim_proc *p, struct sim_node *n,
+                           const struct contract_instance *i)
+{
+    bool other = n->inst_epoch && base_uuid_eq(&n->inst_uid, &i->meta.uid) &&
+                 i->spec.epoch == n->inst_epoch + 1 && n->inst_owner != p->serial;
+
+    if (other && p->had_instance && !n->inst_released && !w->same_identity &&
+        (w->now - n->inst_written) / 1000000 * (1000000 + RHO_PPM) <
+            n->inst_lease_s * BASE_SEC - 10 * BASE_MS)
+        sim_fail(w, "S15: a process took back an instance from one that renews",
+                 "%s epoch %lld, renewed %.3f s before", i->meta.name, (long long)i->spec.epoch,
+                 (double)(w->now - n->inst_written) / 1e9);
+}
+
 static void instance_written(struct sim_world *w, const struct sim_req *r, enum store_op op,
                              const struct contract_instance *i)
 {
     struct sim_proc *p = r && r->type == SIM_AGENT ? sim_proc_of(w, r->proc, r->serial) : NULL;
+    struct sim_node *first;
 
-    if (p && (op == STORE_CREATE || op == STORE_UPDATE) && base_uuid_eq(&i->spec.process_id, &r->process))
-        p->landed_renewal = base_time_max(p->landed_renewal, i->spec.renew.boot_time_us * BASE_US);
     if (!r || r->type != SIM_AGENT || op == STORE_DELETE)
         return;
+    first = &w->node[r->node];
+    for (int k = w->nodes; k-- > 0;) /* of several machines with one name the first one keeps the account */
+        if (strcmp(w->node[k].name, first->name) == 0)
+            first = &w->node[k];
+    if (base_uuid_eq(&i->spec.renew.boot_id, &w->node[r->node].boot_id)) /* its writer may be dead by now */
+        w->node[r->node].renewed =
+            base_time_max(w->node[r->node].renewed, i->spec.renew.boot_time_us * BASE_US);
+    if (p && base_uuid_eq(&r->process, &i->spec.process_id)) {
+        p->landed_renewal = base_time_max(p->landed_renewal, i->spec.renew.boot_time_us * BASE_US);
+        if (i->spec.epoch != first->inst_epoch)
+            instance_taken(w, p, first, i);
+        else if (first->inst_owner == p->serial)
+            p->had_instance = true; /* a renewal: it knows that it held the row */
+    }
+    first->inst_uid = i->meta.uid;
+    first->inst_epoch = i->spec.epoch;
+    first->inst_written = w->now;
+    first->inst_released = i->spec.release_time != 0;
+    first->inst_lease_s = i->spec.lease_seconds;
+    first->inst_owner = r->serial;
     for (unsigned k = 0; k < w->n_identities; k++) {
         const struct sim_identity *d = &w->identity[k];
 
@@ -301,6 +337,9 @@ void sim_saw_write(struct sim_world *w, const struct sim_req *r, enum store_op o
             w->revoked = w->revoked ? w->revoked : w->now;
         else
             w->revoked = 0;
+        if (now)
+            w->valid_until =
+                base_time_max(w->valid_until, (base_time)(now->u.service.valid_until - w->wall0) * BASE_US);
         return;
     case CONTRACT_ATTACHMENT:
         return;
@@ -412,6 +451,11 @@ void sim_saw_gate(struct sim_world *w, struct sim_proc *p, const struct fnd_gate
         sim_fail(w, "S4: a gate outlives L after its row was lost", "epoch %lld on %s by %.3f s",
                  (long long)e->epoch, n->name,
                  (double)(g->deadline - sim_boot(&n->clock, e->lost) - l) / 1e9);
+    if (g->deadline > n->renewed + l)
+        sim_fail(w, "S4: a gate outlives L after the last renewal", "epoch %lld on %s by %.3f s",
+                 (long long)e->epoch, n->name, (double)(g->deadline - n->renewed - l) / 1e9);
+    if (sim_real(&n->clock, g->deadline) > w->valid_until + SKEW)
+        sim_fail(w, "S4: a gate outlives its service", "epoch %lld on %s", (long long)e->epoch, n->name);
     if (w->revoked && g->deadline > sim_boot(&n->clock, w->revoked) + l)
         sim_fail(w, "S4: a gate outlives L after its service was revoked", "epoch %lld on %s",
                  (long long)e->epoch, n->name);
@@ -477,6 +521,8 @@ void sim_saw_fence(struct sim_world *w, struct sim_proc *p, const struct sim_flo
     if (e->lost && d > sim_boot(c, e->lost) + l)
         sim_fail(w, "S4: a fence outlives L-g after its row was lost", "%s epoch %lld by %.3f s",
                  client->connector, (long long)e->epoch, (double)(d - sim_boot(c, e->lost) - l) / 1e9);
+    if (sim_real(c, d) > w->valid_until + SKEW)
+        sim_fail(w, "S4: a fence outlives its service", "%s", client->connector);
     if (d > p->landed_renewal + l)
         sim_fail(w, "S17: a fence rests on a renewal that did not land", "%s by %.3f s", client->connector,
                  (double)(d - p->landed_renewal - l) / 1e9);

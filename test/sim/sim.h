@@ -149,11 +149,12 @@ struct sim_proc {
     base_time started;
     base_time proof_t0[CONTRACT_KIND_N]; /* largest t0 that was ever handed to it */
     base_time gap_at, landed_renewal;
-    struct base_uuid audited[32]; /* whose record is durable */
+    bool had_instance;            /* it has held its row before */
+    struct base_uuid audited[512]; /* whose record is durable */
     struct sim_wait {
         uint64_t ask;
         struct base_uuid id;
-    } audit_wait[32];
+    } audit_wait[128];
     unsigned n_audited, n_audit_wait;
     struct contract_timing timing;
     bool ready;
@@ -191,12 +192,19 @@ struct sim_node { /* one machine with its kernel */
     struct fnd_record record[SIM_RECORDS];
     struct sim_device device[SIM_DEVICES];
     struct sim_route route[SIM_ROUTES];
-    uint32_t agent; /* index of the newest agent */
-    uint32_t fnd;   /* index of the foundation */
-    bool off;       /* powered off */
-    bool is_twin;   /* another machine with the name of an earlier one */
-    base_time kernel_fails;
+    uint32_t agent;    /* index of the newest agent */
+    uint32_t fnd;      /* index of the foundation */
+    bool off;          /* powered off */
+    bool is_twin;      /* another machine with the name of an earlier one */
+    base_time renewed; /* CLOCK_BOOTTIME of the newest renewal of this boot that has landed */
     unsigned boots;
+    /* the instance row of this node's name, as it really is (first machine of the name only) */
+    struct base_uuid inst_uid;
+    int64_t inst_epoch;
+    uint32_t inst_owner; /* serial of the process that wrote it last */
+    base_time inst_written;
+    bool inst_released;
+    int32_t inst_lease_s;
 };
 
 struct sim_req { /* one request at the API server */
@@ -322,10 +330,11 @@ struct sim_world {
     uint64_t applied_order; /* largest order that was applied */
     struct sim_identity identity[128];
     unsigned n_identities;
-    bool same_identity; /* two machines run with one: outside of S9 */
-    base_time revoked;  /* the service */
-    bool look;          /* something may have opened */
-    bool trace;         /* write the story */
+    bool same_identity;    /* two machines run with one: outside of S9 */
+    base_time revoked;     /* the service */
+    base_time valid_until; /* the latest end of the service that ever landed, on absolute time */
+    bool look;             /* something may have opened */
+    bool trace;            /* write the story */
     struct base_buf story;
     struct sim_result res;
     bool stop;
