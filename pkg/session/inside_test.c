@@ -389,3 +389,21 @@ Test(session_inside, an_attachment_that_was_deleted_unseen_is_made_again)
     cr_assert_not_null(world_get(w, "masque.edge1.vpc-a"));
     world_free(w);
 }
+
+Test(session_inside, an_expiry_is_recorded_once_for_an_epoch)
+{
+    for (int before = 0; before < 2; before++) {
+        struct world *w = world_usual(1);
+        struct w_flow *f = world_session(w, 0);
+        struct session_conn *n = conn_of(w);
+        if (before) { /* somebody waited it out and said so */
+            n->expired.uid = n->claim.uid;
+            n->expired.epoch = n->claim.epoch;
+        }
+        w->node[0].watch_silent[CONTRACT_CLAIM] = true;
+        while (!f->stopped)
+            world_run(w, W_SEC);
+        cr_assert_eq(w->node[0].audits[SESSION_AUDIT_EXPIRY], before ? 0 : 1);
+        world_free(w);
+    }
+}

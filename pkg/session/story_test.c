@@ -445,3 +445,59 @@ Test(session_story, short_outage_is_not_noticed)
     cr_assert_eq(world_get(w, "masque.edge1")->u.instance.spec.epoch, 1);
     world_free(w);
 }
+
+/* ---- what each path costs (contract section 12): no round trip more than this
+ * ------------------------------------------- */
+Test(session_story, requests_of_each_path)
+{
+    struct world *w = world_usual(2);
+    struct w_node *a = &w->node[0], *b = &w->node[1];
+    world_run(w, 100 * W_MS); /* the first proofs */
+    memset(a->reads, 0, sizeof a->reads);
+    memset(a->writes, 0, sizeof a->writes);
+    struct w_flow *f = world_session(w, 0);
+    /* first connect: binding; claims of the connector; reservation; claim; beside the accept the binding
+     * again */
+    cr_assert(a->reads[CONTRACT_BINDING] == 2 && a->reads[CONTRACT_CLAIM] == 1 &&
+              a->reads[CONTRACT_SERVICE] == 0);
+    cr_assert(a->writes[CONTRACT_BINDING] == 1 && a->writes[CONTRACT_CLAIM] == 1);
+    world_end(w, f->flow);
+    world_run(w, 5 * W_SEC);
+
+    memset(a->reads, 0, sizeof a->reads);
+    memset(a->writes, 0, sizeof a->writes);
+    base_time from = w->now;
+    f = world_session(w, 0);
+    /* reconnect: binding and claim side by side; takeover; beside the accept the binding again */
+    cr_assert(a->reads[CONTRACT_BINDING] == 2 && a->reads[CONTRACT_CLAIM] == 1 &&
+              a->reads[CONTRACT_SERVICE] == 0);
+    cr_assert(a->writes[CONTRACT_BINDING] == 0 && a->writes[CONTRACT_CLAIM] == 1);
+    cr_assert_lt(w->now - from, 50 * W_MS, "%lld ms", (long long)((w->now - from) / W_MS));
+    world_run(w, 5 * W_SEC);
+
+    memset(b->reads, 0, sizeof b->reads);
+    memset(b->writes, 0, sizeof b->writes);
+    from = w->now;
+    f = world_session(w, 1);
+    /* takeover from a living node: the same; a conflict with the old node's foundation may cost one more
+     * round */
+    cr_assert_eq(f->status, 200);
+    cr_assert(b->reads[CONTRACT_BINDING] == 2 && b->reads[CONTRACT_CLAIM] <= 2 &&
+              b->writes[CONTRACT_CLAIM] <= 2);
+    cr_assert_eq(b->writes[CONTRACT_BINDING], 0);
+
+    /* steady state: one write and three proofs in an interval, no read */
+    memset(b->reads, 0, sizeof b->reads);
+    memset(b->writes, 0, sizeof b->writes);
+    world_run(w, 5 * W_SEC);
+    memset(b->writes, 0, sizeof b->writes);
+    world_run(w, 100 * W_SEC);
+    unsigned writes = 0, reads = 0;
+    for (int k = CONTRACT_INSTANCE; k <= CONTRACT_BINDING; k++) {
+        writes += b->writes[k];
+        reads += b->reads[k];
+    }
+    cr_assert(writes >= 9 && writes <= 13, "%u", writes);
+    cr_assert_eq(reads, 0, "%u", reads);
+    world_free(w);
+}
