@@ -61,7 +61,8 @@ static void gates(struct sim_world *w)
     for (int a = 0; a < w->nodes; a++) {
         base_time now = sim_node_now(w, a);
 
-        for (unsigned i = 0; i < SIM_GATES; i++) {
+        for (unsigned i = 0; i < SIM_GATES && !w->node[a].clock.frozen;
+             i++) { /* a frozen machine passes nothing */
             const struct sim_gate *g = &w->node[a].gate[i];
 
             if (!g->used || g->deadline <= now)
@@ -108,7 +109,7 @@ static struct sim_epoch *newest(struct sim_world *w, const char *name)
 static bool gate_open(const struct sim_world *w, const struct base_uuid *uid, int64_t upto, int *ret_node)
 {
     for (int a = 0; a < w->nodes; a++)
-        for (unsigned i = 0; i < SIM_GATES; i++) {
+        for (unsigned i = 0; i < SIM_GATES && !w->node[a].clock.frozen; i++) {
             const struct sim_gate *g = &w->node[a].gate[i];
 
             if (g->used && g->epoch <= upto && base_uuid_eq(&g->uid, uid) &&
