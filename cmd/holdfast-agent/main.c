@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "agent/agent.h"
 #include "base/mem.h"
@@ -26,6 +28,15 @@ static const char usage[] =
 static const char *environment(const char *name)
 {
     return getenv(name);
+}
+
+/* Private keys and tokens live in the memory of TLS libraries: no core dump, and no reading of this process's
+ * memory by others of its user. Before anything secret is read. */
+static int seal_memory(void)
+{
+    static const struct rlimit none = {0, 0};
+
+    return setrlimit(RLIMIT_CORE, &none) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ? 0 : -1;
 }
 
 static int help(void)
@@ -80,6 +91,11 @@ int main(int argc, char **argv)
     if (format && strcmp(format, "json") != 0 && strcmp(format, "text") != 0) {
         (void)fprintf(stderr, "holdfast-agent: --log-format: '%s': must be json or text\n", format);
         return 2;
+    }
+    if (seal_memory() != 0) {
+        (void)fprintf(stderr,
+                      "holdfast-agent: core dumps cannot be switched off (RLIMIT_CORE, PR_SET_DUMPABLE)\n");
+        return 1;
     }
     if (agent_config_load(&cfg, path, environment, &err)) {
         (void)fprintf(stderr, "holdfast-agent: %s\n", err.msg);

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,7 +96,7 @@ static int sync_dir(const char *dir)
 
 /* The state of the chain at the end of a file, and how many bytes at its end are no whole line. `ret->seq`
  * stays 0 when there is no whole line. 0 or an errno; EBADMSG when the last whole line is none of ours. */
-static int read_tail(int fd, uint64_t size, struct audit_chain *ret, uint64_t *ret_torn)
+static int read_tail(int fd, uint64_t size, struct audit_chain *ret, uint64_t *ret_torn, bool *ret_signed)
 {
     char buf[TAIL_BYTES];
     uint64_t from = size > sizeof buf ? size - sizeof buf : 0;
@@ -104,6 +105,7 @@ static int read_tail(int fd, uint64_t size, struct audit_chain *ret, uint64_t *r
 
     *ret = (struct audit_chain){.seq = 0};
     *ret_torn = 0;
+    *ret_signed = false;
     if (n < 0)
         return errno;
     end = n ? memrchr(buf, '\n', (size_t)n) : NULL;
@@ -114,6 +116,7 @@ static int read_tail(int fd, uint64_t size, struct audit_chain *ret, uint64_t *r
     *ret_torn = (uint64_t)(buf + n - (end + 1));
     start = end > buf ? memrchr(buf, '\n', (size_t)(end - buf)) : NULL;
     start = start ? start + 1 : buf;
+    *ret_signed = memmem(start, (size_t)(end - start), "\"chain\":\"checkpoint\"", 20) != NULL;
     return audit_chain_parse((struct base_str){start, (size_t)(end - start)}, ret) ? EBADMSG : 0;
 }
 
@@ -166,6 +169,7 @@ static int chain_of_rotated(struct journal_file *f)
     uint64_t oldest, newest, torn;
     char path[512];
     struct stat st;
+    bool is_signed;
     unsigned n;
     int fd, e = scan(f->dir, &n, &oldest, &newest);
 
@@ -175,7 +179,7 @@ static int chain_of_rotated(struct journal_file *f)
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return errno;
-    e = fstat(fd, &st) != 0 ? errno : read_tail(fd, (uint64_t)st.st_size, &f->chain, &torn);
+    e = fstat(fd, &st) != 0 ? errno : read_tail(fd, (uint64_t)st.st_size, &f->chain, &torn, &is_signed);
     (void)close(fd);
     return e;
 }
@@ -203,7 +207,8 @@ static int recover(struct journal_file *f)
 {
     struct audit_chain last;
     uint64_t torn;
-    int e = read_tail(f->fd, f->size, &last, &torn);
+    bool is_signed;
+    int e = read_tail(f->fd, f->size, &last, &torn, &is_signed);
 
     if (e)
         return e;
@@ -221,7 +226,22 @@ static int recover(struct journal_file *f)
         e = write_own_line(f, false, 0);
     if (!e && torn)
         e = write_own_line(f, true, torn);
+    /* what an earlier process left may be unsigned */
+    f->unsigned_lines = f->chain.seq > 0 && (torn || !is_signed);
     return e;
+}
+
+/* One writer a directory: two would tear the chain apart. The lock ends with the process. */
+static int lock_dir(struct journal_file *f, struct base_err *err)
+{
+    f->lock = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (f->lock >= 0 && flock(f->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return base_err_set(
+            err, BASE_EDENIED,
+            "audit.directory: another process writes its audit trail to %s; end it, or give each "
+            "agent a directory of its own",
+            f->dir);
+    return BASE_OK; /* what else is wrong with the directory shows when the file is opened */
 }
 
 static int open_current(struct journal_file *f)
@@ -243,6 +263,7 @@ int journal_file_open(struct journal_file *f, const struct journal_config *cfg, 
     int e;
 
     *f = (struct journal_file){.fd = -1,
+                               .lock = -1,
                                .max_bytes = cfg->max_file_bytes ? cfg->max_file_bytes : 64u << 20,
                                .max_age = cfg->max_age,
                                .max_files = cfg->max_files ? cfg->max_files : 16,
@@ -261,6 +282,9 @@ int journal_file_open(struct journal_file *f, const struct journal_config *cfg, 
     f->hasher = base_hasher_new();
     if (!f->hasher)
         return base_err_set(err, BASE_ENOMEM, "audit journal: no memory");
+    e = lock_dir(f, err);
+    if (e)
+        return e;
     e = open_current(f);
     if (e)
         return base_err_sys(
@@ -275,7 +299,6 @@ int journal_file_open(struct journal_file *f, const struct journal_config *cfg, 
             "audit.directory: the last line of %s (or of the newest rotated file) is no sealed audit record; "
             "keep the file elsewhere as evidence and start with an empty directory",
             f->path);
-    f->unsigned_lines = f->chain.seq > 0; /* what an earlier process left may be unsigned */
     if (!e)
         e = sync_dir(f->dir);
     if (e)
@@ -288,6 +311,9 @@ void journal_file_close(struct journal_file *f)
     if (f->fd >= 0)
         (void)close(f->fd);
     f->fd = -1;
+    if (f->lock >= 0)
+        (void)close(f->lock);
+    f->lock = -1;
     base_buf_fini(&f->sealed);
     f->hasher = base_hasher_free(f->hasher);
 }

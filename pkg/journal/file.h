@@ -10,7 +10,7 @@
 #include "journal/journal.h"
 
 struct journal_file {
-    int fd;
+    int fd, lock; /* lock: the directory, held while the file is open */
     char dir[448], path[512], node[126];
     struct audit_chain chain; /* last durable line */
     struct base_hasher *hasher;

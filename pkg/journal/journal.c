@@ -230,7 +230,7 @@ int journal_new(struct journal **ret, struct loop *l, const struct journal_confi
     j->loop = l;
     j->done = done;
     j->arg = arg;
-    j->file.fd = -1;
+    j->file.fd = j->file.lock = -1;
     j->deadline = cfg->deadline ? cfg->deadline : 2 * BASE_SEC;
     j->max_lines = cfg->max_lines ? cfg->max_lines : 4096;
     j->queued_tail = &j->queued;

@@ -211,6 +211,26 @@ Test(journal, what_a_crash_tore_off_is_cut_away_and_accounted_for)
     }
 }
 
+Test(journal, a_directory_has_one_writer)
+{
+    struct journal_config cfg = {.node = "edge1"};
+    struct journal *a = NULL, *b = NULL;
+    struct base_err err = {0};
+    struct loop *l;
+    char dir[64];
+
+    cfg.dir = temp_dir(dir);
+    cr_assert_eq(loop_new(&l, NULL), BASE_OK);
+    cr_assert_eq(journal_new(&a, l, &cfg, on_done, NULL, NULL), BASE_OK);
+    cr_assert_eq(journal_new(&b, l, &cfg, on_done, NULL, &err), BASE_EDENIED);
+    cr_assert_not_null(strstr(err.msg, dir));
+    journal_free(a);
+    cr_assert_eq(journal_new(&b, l, &cfg, on_done, NULL, NULL), BASE_OK);
+    journal_free(b);
+    loop_free(l);
+    (void)verify(dir);
+}
+
 Test(journal, a_foreign_file_is_refused_and_left_alone)
 {
     struct journal_config cfg = {.node = "edge1"};
@@ -373,6 +393,10 @@ Test(journal, checkpoints_come_by_number_by_age_and_at_the_end)
     v = verify_with(dir, pub);
     cr_assert_eq(v.records, 13);
     cr_assert_eq(v.signed_seq, v.chain.seq - 1);
+    /* processes that come and go without a record sign nothing again */
+    for (int i = 0; i < 3; i++)
+        (void)append_some(dir, &cfg, 0, &stats);
+    cr_assert_eq(verify_with(dir, pub).chain.seq, v.chain.seq);
 }
 
 Test(journal, a_crash_at_every_byte_of_a_checkpoint)

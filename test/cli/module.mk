@@ -20,3 +20,9 @@ $(BUILD)/test/bench-audit: $(BENCH_AUDIT_OBJ) $(foreach l,$(call linkset,journal
 ## bench-audit    figures of the audit trail beside raw fdatasync; fails when one does not hold (BENCH_DIR: on which disk)
 bench-audit: $(BUILD)/test/bench-audit
 	@d=$$(mktemp -d "$${BENCH_DIR:-/tmp}/holdfast-bench.XXXXXX"); $< "$$d"; rc=$$?; rm -rf "$$d"; exit $$rc
+
+SUITES += test-audit-page
+.PHONY: test-audit-page
+## test-audit-page  the agents' audit page, secrets in every input, no core dump, forged trails (root)
+test-audit-page: binaries
+	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/audit-page test/cli/page.sh
