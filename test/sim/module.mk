@@ -19,9 +19,9 @@ $(SIM_BIN): $(SIM_OBJ) $(FND_CORE:%.c=$(BUILD)/%.o) $(foreach l,$(SIM_DEPS),$(BU
 
 SIM_SCENARIOS := $(sort $(wildcard test/sim/scenarios/*.sim))
 # In `make test`; `make sim` runs the full number.
-SIM_SHORT := 20000
+SIM_SHORT := 10000
 SUITES += test-sim
-.PHONY: sim test-sim sim-scenarios sim-compilers
+.PHONY: sim test-sim sim-scenarios mutants-sim mutants
 ## sim            the simulator: scenarios, then 100,000 random schedules (SCHEDULES=N, FROM=SEED); SEED=N replays one
 sim: $(SIM_BIN)
 ifdef SEED
@@ -36,7 +36,7 @@ endif
 sim-scenarios: $(SIM_BIN)
 	@$(SIM_BIN) scenario $(SIM_SCENARIOS)
 
-## test-sim       the simulator's short form: scenarios, figures, one trace with both compilers, 20,000 schedules
+## test-sim       the simulator's short form: scenarios, figures, one trace with both compilers, 10,000 schedules
 test-sim: $(SIM_BIN)
 	@hack/run-tests.sh $(VARIANT)/sim-scenarios $(SIM_BIN) scenario $(SIM_SCENARIOS)
 	@hack/run-tests.sh $(VARIANT)/sim-handover $(SIM_BIN) handover
@@ -44,3 +44,13 @@ test-sim: $(SIM_BIN)
 	@$(MAKE) -s --no-print-directory CC=gcc build/gcc/test/sim/sim
 	@hack/run-tests.sh sim-compilers test/sim/compilers.sh build/gcc/test/sim/sim build/clang/test/sim/sim
 	@hack/run-tests.sh $(VARIANT)/sim $(SIM_BIN) run $(SIM_SHORT) $(or $(FROM),1) 2
+
+# A build of its own, in which base_mutant() is true for the name in HOLDFAST_MUTANT.
+SIM_MUTANTS := build/mutants-sim
+## mutants-sim    removes each guard of both cores in turn; fails unless the simulator or a unit test notices (long)
+mutants-sim: $(SIM_BIN) $(BUILD)/test/foundation-core
+	@$(MAKE) -s --no-print-directory BUILD=$(SIM_MUTANTS) SAN= CFLAGS=-DHOLDFAST_MUTANTS $(SIM_MUTANTS)/test/sim/sim \
+	  $(SIM_MUTANTS)/test/lease $(SIM_MUTANTS)/test/authority $(SIM_MUTANTS)/test/session
+	@hack/run-tests.sh $(VARIANT)/mutants-sim test/sim/mutants.sh $(BUILD) $(SIM_MUTANTS) $(or $(SCHEDULES),2000)
+## mutants        the same
+mutants: mutants-sim

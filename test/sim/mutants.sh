@@ -96,6 +96,11 @@ run() { # NAME FILE OLD NEW: a line of test/foundation/mutants.sh
   fi
   result "fnd.$name" "$who"
 }
+# Linked by this script without any change, the simulator must find nothing: else a mixed build would count as a kill.
+gcc -o "$tmp/sim" "${objects[@]}" "${core[@]}" "${archives[@]}" "${libs[@]}"
+if who=$(sim "$tmp/sim") && [ -n "$who" ]; then
+  echo "mutants-sim: the simulator fails without a mutant of the foundation: $who"; echo "mutants-sim: 0 passed, 1 failed"; exit 1
+fi
 # the table, and nothing else of that script
 table=$(awk '/^run \(\)|^run\(\)/ { next } /^run / { on = 1 } on { print; n += gsub(/\047/, "&"); if (n % 2 == 0) { on = 0; n = 0 } }' \
         "$root/test/foundation/mutants.sh")

@@ -149,7 +149,7 @@ struct sim_proc {
     base_time started;
     base_time proof_t0[CONTRACT_KIND_N]; /* largest t0 that was ever handed to it */
     base_time gap_at, landed_renewal;
-    bool had_instance;            /* it has held its row before */
+    bool had_instance;             /* it has held its row before */
     struct base_uuid audited[512]; /* whose record is durable */
     struct sim_wait {
         uint64_t ask;
