@@ -26,6 +26,8 @@ base_time lease_until(base_time t0, int32_t lease_s, base_time guard)
 {
     if (t0 <= 0 || lease_s <= 0)
         return 0;
+    if (lease_s > LEASE_SECONDS_MAX && !base_mutant("deadline.lease-cap"))
+        lease_s = LEASE_SECONDS_MAX;
     base_time until = base_time_add(t0, (base_time)lease_s * BASE_SEC);
     return base_mutant("deadline.guard") ? until : base_time_add(until, -guard);
 }

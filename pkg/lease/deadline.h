@@ -35,6 +35,9 @@ struct lease_facts {          /* 0 = never */
 };
 /* The earliest part; *ret_part (may be NULL) tells which. 0 when one was never proved. */
 base_time lease_session_deadline(const struct lease_facts *f, enum lease_part *ret_part);
+/* No lease is longer, whatever a row says: the CRD and the configuration refuse it, and a receiver does not
+ * believe it. */
+#define LEASE_SECONDS_MAX 300
 /* t0 + lease - guard; 0 when t0 is 0. */
 base_time lease_until(base_time t0, int32_t lease_s, base_time guard);
 

@@ -316,6 +316,24 @@ Test(foundation_deadline, valid_until_is_clamped_and_converted_once)
     rig_fini(&r);
 }
 
+Test(foundation_deadline, no_lease_is_longer_than_five_minutes)
+{
+    struct rig r;
+
+    rig_init(&r);
+    r.svc.valid_until = r.wall + 302LL * 1000000;
+    r.no_rules = true;
+    r.inst.spec.lease_seconds = 3600;
+    rig_list(&r);
+    rig_claim_created(&r, 1);
+    r.claim.spec.lease_seconds = r.claim.spec.max_lease_seconds = 3600;
+    rig_claim_changed(&r);
+    rig_settle(&r);
+    cr_assert_gt(r.gate, r.now + 200 * BASE_SEC, "it is open");
+    cr_assert_leq(r.gate, r.now + 300 * BASE_SEC);
+    rig_fini(&r);
+}
+
 Test(foundation_deadline, the_conversion_survives_a_restart)
 {
     struct rig r;

@@ -333,7 +333,8 @@ static void server(struct rig *r, const struct rig_seen *s, enum rig_reply how)
     old.kind = s->fx.obj_kind;
     memcpy(&old.u, o.obj, o.size);
     next = s->object;
-    cr_assert_eq(contract_validate(&next, &old, &err), BASE_OK, "the API server refuses: %s", err.msg);
+    cr_assert(r->no_rules || contract_validate(&next, &old, &err) == BASE_OK, "the API server refuses: %s",
+              err.msg);
     if (s->fx.kind == FND_FX_STATUS && s->fx.obj_kind == CONTRACT_CLAIM)
         r->claim.status = s->object.u.claim.status;
     else if (s->fx.kind == FND_FX_STATUS && s->fx.obj_kind == CONTRACT_INSTANCE)

@@ -46,6 +46,7 @@ struct rig {
     bool has_claim, has_inst, has_att, has_svc;
     bool silent_held, silent_all; /* watches bring nothing */
     enum rig_reply writes, reads;
+    bool no_rules;   /* the API server stores what the CRDs would refuse */
     bool no_proofs;  /* proofs are left unanswered */
     bool bad_proofs; /* proofs fail */
     uint64_t open_proof[FND_COLL_N];

@@ -134,11 +134,14 @@ static enum fnd_reason attachment_says(struct fnd_core *c, const struct contract
     return FND_R_NONE;
 }
 
+/* The CRD refuses a longer one; a receiver does not believe it either. */
+#define LEASE_MAX 300
+
 static base_time lease(const struct fnd_instance *i, const struct contract_claim_spec *s)
 {
     int32_t l = i->obj.spec.lease_seconds < s->lease_seconds ? i->obj.spec.lease_seconds : s->lease_seconds;
 
-    return l * BASE_SEC;
+    return (l < LEASE_MAX ? l : LEASE_MAX) * BASE_SEC;
 }
 
 /* Contract section 8, in the order in which the reasons matter to a reader: what ended for good first. */
