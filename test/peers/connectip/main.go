@@ -2,7 +2,7 @@
 
 // holdfast-connector is the lab's connector: a CONNECT-IP (RFC 9484) client over HTTP/3 on github.com/quic-go/connect-ip-go
 // with a TUN device, as a site or a laptop would run one. It knows nothing of Holdfast: it has a list of edges and a client
-// certificate, and keeps one session alive on one of them.
+// certificate or a bearer token, and keeps one session alive on one of them.
 //
 // Which edge: it stays where it is as long as that works. When a session ends it asks the same edge again at once. An edge
 // that does not answer, refuses the connection, or says 5xx is left for the next in the list; 4xx is about the connector, not
@@ -34,6 +34,8 @@ type options struct {
 	edges                    []edge
 	authority, path          string
 	ca, cert, key, alpn      string
+	tokenFile                string
+	headers                  headerList
 	tun                      string
 	mtu, packetSize          int
 	retry, idle, dialTimeout time.Duration
@@ -41,6 +43,18 @@ type options struct {
 }
 
 type edge struct{ name, addr string }
+
+// headerList is the value of a flag that may be given again.
+type headerList []string
+
+func (h *headerList) String() string { return strings.Join(*h, ", ") }
+func (h *headerList) Set(s string) error {
+	if name, _, ok := strings.Cut(s, ": "); !ok || name == "" {
+		return errors.New("want NAME: VALUE")
+	}
+	*h = append(*h, s)
+	return nil
+}
 
 // event is one line of output. Fields that do not apply are left out.
 type event struct {
@@ -113,6 +127,8 @@ func parseFlags() (*options, error) {
 	flag.StringVar(&o.ca, "ca", "", "CA file for the edges' certificates")
 	flag.StringVar(&o.cert, "cert", "", "client certificate file (empty: none is sent)")
 	flag.StringVar(&o.key, "key", "", "key file of -cert")
+	flag.StringVar(&o.tokenFile, "token-file", "", "file with a bearer token, read again for each request (empty: none is sent)")
+	flag.Var(&o.headers, "header", "NAME: VALUE of one more request header; may be given again")
 	flag.StringVar(&o.alpn, "alpn", "h3", "application protocol to offer")
 	flag.StringVar(&o.tun, "tun", "hfc0", "name of the TUN device to make; empty: none, packets are dropped")
 	flag.IntVar(&o.mtu, "mtu", 1280, "MTU of the TUN device")

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -95,7 +96,26 @@ func (c *connector) request(ctx context.Context, hc *http3.ClientConn) (*connect
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := c.addHeaders(req.Header()); err != nil {
+		return nil, nil, err
+	}
 	return connectip.NewClientConn(hc).Dial(req)
+}
+
+// addHeaders puts the token, as it is in its file now, and the headers asked for into a request.
+func (c *connector) addHeaders(h http.Header) error {
+	if c.o.tokenFile != "" {
+		token, err := os.ReadFile(c.o.tokenFile)
+		if err != nil {
+			return err
+		}
+		h.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	for _, line := range c.o.headers {
+		name, value, _ := strings.Cut(line, ": ")
+		h.Add(name, value)
+	}
+	return nil
 }
 
 func (c *connector) refused(ctx context.Context, e edge, hc *http3.ClientConn, rsp *http.Response, err error, t0 int64) outcome {
@@ -131,6 +151,9 @@ func (c *connector) reason(ctx context.Context, hc *http3.ClientConn) string {
 	req.Proto = "connect-ip"
 	req.Host = c.o.authority
 	req.Header.Set(http3.CapsuleProtocolHeader, "?1")
+	if err := c.addHeaders(req.Header); err != nil {
+		return "(" + err.Error() + ")"
+	}
 	if err := str.SendRequestHeader(req); err != nil {
 		return "(" + err.Error() + ")"
 	}
