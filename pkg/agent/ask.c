@@ -263,7 +263,7 @@ static int credentials(struct agent_ask *a, bool first, struct base_err *err)
 static int send_webhook(struct call *c, struct base_err *err)
 {
     static const char *const headers[] = {"Content-Type: application/json", "Accept: application/json",
-                                          "User-Agent: holdfast-agent/" HOLDFAST_VERSION};
+                                          ("User-Agent: holdfast-agent/" HOLDFAST_VERSION)};
     struct agent_ask *a = c->owner;
     struct http_handler h = {.done = on_answer, .arg = c};
     struct http_req req = {.method = "POST",

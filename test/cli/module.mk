@@ -7,8 +7,9 @@ SUITES += test-kubectl-holdfast
 test-kubectl-holdfast: binaries
 	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/cli test/cli/run.sh
 
-BENCH_AUDIT_OBJ := $(BUILD)/test/cli/bench.o
-$(BENCH_AUDIT_OBJ): $(BUILD)/%.o: %.c build/inc/journal/.stamp
+# not $(BUILD)/test/cli: that is the unit tests of pkg/cli
+BENCH_AUDIT_OBJ := $(BUILD)/bench/audit.o
+$(BENCH_AUDIT_OBJ): test/cli/bench.c build/inc/journal/.stamp
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Ibuild/inc/journal -MMD -MP -c -o $@ $<
 $(BUILD)/test/bench-audit: $(BENCH_AUDIT_OBJ) $(foreach l,$(call linkset,journal),$(BUILD)/lib/libhf_$(l).a)
@@ -26,3 +27,9 @@ SUITES += test-audit-page
 ## test-audit-page  the agents' audit page, secrets in every input, no core dump, forged trails (root)
 test-audit-page: binaries
 	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/audit-page test/cli/page.sh
+
+SUITES += test-schema
+.PHONY: test-schema
+## test-schema    the CRDs only add: first landed ones, current ones over them, back, uninstalled; rows stay (root)
+test-schema: binaries
+	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/schema test/cli/schema.sh

@@ -115,7 +115,7 @@ const char *exact_outcome(const struct exact_fns *f, uint64_t *n)
 
             memset(&row, 0, sizeof row);
             strcpy(a.rv, "10");
-            strcpy(row.meta.rv, moved ? "11" : "10");
+            (void)base_copy(row.meta.rv, sizeof row.meta.rv, moved ? "11" : "10");
             row.meta.uid = other_uid ? uuid_b : uuid_a;
             row.spec.lease_uuid = nonce ? uuid_a : uuid_b;
             row.spec.epoch = epoch ? 5 : 6;
@@ -153,8 +153,8 @@ const char *exact_instance_outcome(const struct exact_fns *f, uint64_t *n)
         memset(&row, 0, sizeof row);
         if (!create)
             a.uid = uuid_a;
-        strcpy(a.rv, create ? "" : "10");
-        strcpy(row.meta.rv, moved ? "11" : "10");
+        (void)base_copy(a.rv, sizeof a.rv, create ? "" : "10");
+        (void)base_copy(row.meta.rv, sizeof row.meta.rv, moved ? "11" : "10");
         row.meta.uid = other_uid ? uuid_b : uuid_a;
         row.spec.process_id = other_process ? uuid_b : uuid_a;
         row.spec.renew.boot_time_us = 1000 + other_boot;
