@@ -291,8 +291,10 @@ static unsigned make_strings(char (*s)[48], unsigned max)
                 s[n][i] = "019a"[c >> (2 * i) & 3];
             s[n][len] = '\0';
         }
-    for (size_t i = 0; i < N(extra) && n < max; i++)
-        strcpy(s[n++], extra[i]);
+    for (size_t i = 0; i < N(extra) && n < max; i++) {
+        (void)base_copy(s[n], sizeof s[n], extra[i]);
+        n++;
+    }
     return n;
 }
 

@@ -11,9 +11,9 @@ static struct lease_self self(void)
     struct lease_self me = {
         .boot_id = {{3}}, .process_id = {{4}}, .instance_uid = {{5}}, .epoch = 7, .lease_seconds = 30};
 
-    strcpy(me.provider, "masque");
-    strcpy(me.node, "edge1");
-    strcpy(me.instance, "masque.edge1");
+    (void)base_copy(me.provider, sizeof me.provider, "masque");
+    (void)base_copy(me.node, sizeof me.node, "edge1");
+    (void)base_copy(me.instance, sizeof me.instance, "masque.edge1");
     return me;
 }
 
@@ -47,10 +47,10 @@ const char *exact_decide(const struct exact_fns *f, uint64_t *n)
             enum lease_reason got, want;
 
             memset(&row, 0, sizeof row);
-            strcpy(row.spec.provider, "masque");
-            strcpy(row.spec.tenant, "t");
-            strcpy(row.spec.connector, other_connector ? "d" : "c");
-            strcpy(row.spec.vpc, other_vpc ? "w" : "v");
+            (void)base_copy(row.spec.provider, sizeof row.spec.provider, "masque");
+            (void)base_copy(row.spec.tenant, sizeof row.spec.tenant, "t");
+            (void)base_copy(row.spec.connector, sizeof row.spec.connector, other_connector ? "d" : "c");
+            (void)base_copy(row.spec.vpc, sizeof row.spec.vpc, other_vpc ? "w" : "v");
             row.spec.prefix = target.prefix;
             row.spec.prefix.addr.b[11] = other_prefix;
             row.spec.epoch = full ? LEASE_EPOCH_MAX : 5;
@@ -63,7 +63,8 @@ const char *exact_decide(const struct exact_fns *f, uint64_t *n)
             row.spec.holder.instance_uid = me.instance_uid;
             row.spec.holder.instance_epoch = me.epoch + other_instance;
             row.spec.holder.boot_id = other_boot ? uuid_b : me.boot_id;
-            strcpy(row.spec.holder.node, other_node ? "edge2" : "edge1");
+            (void)base_copy(row.spec.holder.node, sizeof row.spec.holder.node,
+                            other_node ? "edge2" : "edge1");
 
             if (op == LEASE_ACQUIRE)
                 want = absent ? LEASE_OK : released ? LEASE_RELEASED : LEASE_HELD;
@@ -114,7 +115,7 @@ const char *exact_outcome(const struct exact_fns *f, uint64_t *n)
             enum lease_outcome got, want;
 
             memset(&row, 0, sizeof row);
-            strcpy(a.rv, "10");
+            (void)base_copy(a.rv, sizeof a.rv, "10");
             (void)base_copy(row.meta.rv, sizeof row.meta.rv, moved ? "11" : "10");
             row.meta.uid = other_uid ? uuid_b : uuid_a;
             row.spec.lease_uuid = nonce ? uuid_a : uuid_b;

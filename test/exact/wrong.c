@@ -264,33 +264,30 @@ INSTANCE(instance_never_moves, memcpy(r.meta.rv, a.rv, sizeof a.rv))
     X(exact_until, until, until_swapped)                                                                      \
     X(exact_until, until, until_no_guard)                                                                     \
     X(exact_until, until, until_wraps)                                                                        \
-    X(exact_until, until, until_narrow) X(exact_until, until, until_of_nothing) X(                            \
-        exact_until, until,                                                                                   \
-        until_no_cap) X(exact_session_deadline, session_deadline,                                             \
-                        deadline_no_authority) X(exact_session_deadline, session_deadline,                    \
-                                                 deadline_no_renewal) X(exact_session_deadline,               \
-                                                                        session_deadline, deadline_no_claim)  \
-        X(exact_session_deadline, session_deadline, deadline_no_service) X(                                   \
+    X(exact_until, until, until_narrow)                                                                       \
+    X(exact_until, until, until_of_nothing) X(exact_until, until, until_no_cap) X(                            \
+        exact_session_deadline, session_deadline,                                                             \
+        deadline_no_authority) X(exact_session_deadline, session_deadline,                                    \
+                                 deadline_no_renewal) X(exact_session_deadline, session_deadline,             \
+                                                        deadline_no_claim) X(exact_session_deadline,          \
+                                                                             session_deadline,                \
+                                                                             deadline_no_service)             \
+        X(exact_session_deadline, session_deadline, deadline_instance_lease) X(                               \
             exact_session_deadline, session_deadline,                                                         \
-            deadline_instance_lease) X(exact_session_deadline, session_deadline,                              \
-                                       deadline_row_lease) X(exact_session_deadline, session_deadline,        \
-                                                             deadline_claim_is_authority)                     \
-            X(exact_session_deadline, session_deadline, deadline_renewal_is_authority) X(                     \
+            deadline_row_lease) X(exact_session_deadline, session_deadline,                                   \
+                                  deadline_claim_is_authority) X(exact_session_deadline, session_deadline,    \
+                                                                 deadline_renewal_is_authority)               \
+            X(exact_session_deadline, session_deadline, deadline_renewal_for_claim) X(                        \
                 exact_session_deadline, session_deadline,                                                     \
-                deadline_renewal_for_claim) X(exact_session_deadline, session_deadline,                       \
-                                              deadline_grant_is_guard) X(exact_session_deadline,              \
-                                                                         session_deadline,                    \
-                                                                         deadline_service_is_authority)       \
-                X(exact_session_deadline, session_deadline, deadline_guard_off_grant) X(                      \
-                    exact_wait, wait,                                                                         \
-                    wait_down) X(exact_wait, wait,                                                            \
-                                 wait_no_lag) X(exact_wait, wait,                                             \
-                                                wait_one_clock) X(exact_wait, wait,                           \
-                                                                  wait_wrong_sign) X(exact_wait, wait,        \
-                                                                                     wait_own_lease)          \
+                deadline_grant_is_guard) X(exact_session_deadline, session_deadline,                          \
+                                           deadline_service_is_authority) X(exact_session_deadline,           \
+                                                                            session_deadline,                 \
+                                                                            deadline_guard_off_grant)         \
+                X(exact_wait, wait, wait_down) X(exact_wait, wait, wait_no_lag) X(                            \
+                    exact_wait, wait, wait_one_clock) X(exact_wait, wait,                                     \
+                                                        wait_wrong_sign) X(exact_wait, wait, wait_own_lease)  \
                     X(exact_wait, wait, wait_no_margin) X(exact_wait, wait, wait_of_nonsense) X(              \
-                        exact_wait_end,                                                                       \
-                        wait_end,                                                                             \
+                        exact_wait_end, wait_end,                                                             \
                         wait_end_unseen) X(exact_wait_end, wait_end,                                          \
                                            wait_end_now) X(exact_wait_end, wait_end,                          \
                                                            wait_end_wraps) X(exact_earlier_over,              \
@@ -335,9 +332,9 @@ INSTANCE(instance_never_moves, memcpy(r.meta.rv, a.rv, sizeof a.rv))
                                                         decide,                                               \
                                                         decide_any_prefix) X(exact_decide, decide,            \
                                                                              decide_released_twice)           \
-                                                        X(exact_outcome, outcome, outcome_any_uid) X(         \
-                                                            exact_outcome, outcome,                           \
-                                                            outcome_no_nonce)                                 \
+                                                        X(exact_outcome, outcome,                             \
+                                                          outcome_any_uid) X(exact_outcome,                   \
+                                                                             outcome, outcome_no_nonce)       \
                                                             X(exact_outcome, outcome, outcome_never_moves) X( \
                                                                 exact_outcome, outcome,                       \
                                                                 outcome_any_epoch)                            \
