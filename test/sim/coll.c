@@ -271,8 +271,9 @@ static void probe(struct sim_world *w, struct sim_proc *p, unsigned i)
     at = w->now + BOOKMARK + 2 * sim_delay(w, p) + w->lag_by[p->front][c->kind];
     at = base_time_max(at, w->lag_until[p->front][c->kind]);
     at = base_time_max(at, p->link.down_until);
-    c->next_at = base_time_max(c->next_at, at);
-    e = sim_post(w, c->next_at, SIM_EV_BOOKMARK, p);
+    /* After everything that it covers, and in nobody's way: what comes later covers the bookmark's version,
+     * too. */
+    e = sim_post(w, base_time_max(c->next_at, at), SIM_EV_BOOKMARK, p);
     e->a = i | (uint64_t)c->stream << 16;
     e->b = w->rv;
 }

@@ -115,6 +115,10 @@ void sim_data_stop(struct sim_world *w, struct sim_proc *p, uint64_t flow)
     if (f->stopping)
         return;
     f->stopping = true;
+    sim_lived(w, f->client, SIM_LIVED_STOP, f->epoch);
+    w->res.others[f->client].ended++;
+    if (!f->ended) /* not its own wish */
+        w->res.others[f->client].lost++;
     SIM_SAY(w, "%s agent%u stops flow %llu", w->node[p->node].name, p->serial, (unsigned long long)flow);
     if (!w->healed && sim_chance(p, w->plan->rate[SIM_F_BARRIER_LATE])) {
         sim_fired(w, SIM_F_BARRIER_LATE);

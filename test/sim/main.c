@@ -8,6 +8,7 @@
  *   sim scenario FILE...           scenario files
  *   sim story FILE                 one of them with its story
  *   sim hash COUNT [FROM]          hash of the traces, to compare compilers
+ *   sim pairs COUNT [FROM]        S10: what is revoked for one connector, the others do not notice
  *   sim handover                   CPU time of a minute that holds a handover
  */
 #include "sim.h"
@@ -363,6 +364,17 @@ static int handover(void)
     return bad || began >= 1.0 ? 1 : 0;
 }
 
+static int pairs(uint64_t count, uint64_t from)
+{
+    struct sim_world *x = sim_world_new(), *y = sim_world_new();
+    unsigned bad = sim_pairs(x, y, count, from);
+
+    sim_world_free(x);
+    sim_world_free(y);
+    printf("pairs: %llu passed, %u failed\n", (unsigned long long)(bad > count ? 0 : count - bad), bad);
+    return bad ? 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -379,14 +391,16 @@ int main(int argc, char **argv)
         return first(a, b);
     if (strcmp(what, "hash") == 0 && a)
         return hash(a, b);
+    if (strcmp(what, "pairs") == 0 && a)
+        return pairs(a, b);
     if (strcmp(what, "scenario") == 0 && argc > 2)
         return scenarios(argc - 2, argv + 2, false);
     if (strcmp(what, "story") == 0 && argc == 3)
         return scenarios(1, argv + 2, true);
     if (strcmp(what, "handover") == 0)
         return handover();
-    (void)fprintf(stderr,
-                  "usage: sim run COUNT [FROM] [JOBS] | seed N | first COUNT [FROM] | hash COUNT [FROM] | "
-                  "scenario FILE... | story FILE | handover\n");
+    (void)fprintf(stderr, "usage: sim run COUNT [FROM] [JOBS] | seed N | first COUNT [FROM] | hash COUNT "
+                          "[FROM] | pairs COUNT [FROM] | "
+                          "scenario FILE... | story FILE | handover\n");
     return 2;
 }

@@ -29,6 +29,7 @@ ifdef SEED
 else
 	@$(SIM_BIN) scenario $(SIM_SCENARIOS)
 	@$(SIM_BIN) handover
+	@$(SIM_BIN) pairs 2000
 	@$(SIM_BIN) run $(or $(SCHEDULES),100000) $(or $(FROM),1) 2
 endif
 
@@ -40,6 +41,7 @@ sim-scenarios: $(SIM_BIN)
 test-sim: $(SIM_BIN)
 	@hack/run-tests.sh $(VARIANT)/sim-scenarios $(SIM_BIN) scenario $(SIM_SCENARIOS)
 	@hack/run-tests.sh $(VARIANT)/sim-handover $(SIM_BIN) handover
+	@hack/run-tests.sh $(VARIANT)/sim-pairs $(SIM_BIN) pairs 500
 	@$(MAKE) -s --no-print-directory CC=clang build/clang/test/sim/sim
 	@$(MAKE) -s --no-print-directory CC=gcc build/gcc/test/sim/sim
 	@hack/run-tests.sh sim-compilers test/sim/compilers.sh build/gcc/test/sim/sim build/clang/test/sim/sim

@@ -89,6 +89,19 @@ void sim_observe(struct sim_world *w)
         sessions(w);
 }
 
+/* One thing that a connector experienced. Epochs count, times do not. */
+void sim_lived(struct sim_world *w, int client, enum sim_lived_what what, int64_t epoch)
+{
+    struct sim_lived *l;
+
+    if (client < 0)
+        return;
+    l = &w->res.others[client];
+    l->hash[what] =
+        (l->hash[what] ^ (uint64_t)epoch ^ UINT64_C(0xcbf29ce484222325)) * UINT64_C(0x100000001b3);
+    l->events++;
+}
+
 /* ---- rows, as they land ---- */
 static int client_of(const struct sim_world *w, const char *connector)
 {
@@ -163,6 +176,7 @@ static void new_epoch(struct sim_world *w, const struct sim_req *r, const struct
                             .lease_s = c->spec.lease_seconds,
                             .max_lease_s = c->spec.max_lease_seconds};
     (void)base_copy(e->name, sizeof e->name, c->meta.name);
+    sim_lived(w, e->client, SIM_LIVED_EPOCH, e->epoch);
     if (c->spec.release_time) { /* a closing takeover */
         e->released = true;
         e->lost = w->now;
@@ -432,6 +446,7 @@ void sim_saw_gate(struct sim_world *w, struct sim_proc *p, const struct fnd_gate
     if (g->deadline <= now) /* decided before a stop, carried out after it: it opens nothing */
         return;
     if (!before) {
+        sim_lived(w, e->client, SIM_LIVED_GATE, e->epoch);
         if (!base_uuid_eq(&e->boot, &n->boot_id))
             sim_fail(w, "S6: a gate was opened for a holder of another boot", "epoch %lld on %s",
                      (long long)e->epoch, n->name);
@@ -487,6 +502,7 @@ void sim_saw_admit(struct sim_world *w, struct sim_proc *p, struct sim_flow *f)
     }
     f->epoch = e->epoch;
     f->uid = e->uid;
+    sim_lived(w, f->client, SIM_LIVED_ADMIT, e->epoch);
     if (!e->opened)
         sim_fail(w, "S3: a session was admitted before the foundation said that its gate is open",
                  "%s epoch %lld", name, (long long)e->epoch);

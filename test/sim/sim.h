@@ -300,6 +300,10 @@ struct sim_result {
     base_time span;
     unsigned takeovers, doubles, admits, handoffs;
     uint32_t fired[SIM_FAULT_N];
+    struct sim_lived {    /* what one connector experienced, without times */
+        uint64_t hash[4]; /* by kind: machines race each other by milliseconds, each kind has its order */
+        unsigned events, lost, ended;
+    } others[SIM_CLIENTS];
     base_time recovery; /* longest time from heal to forwarding */
 };
 
@@ -460,6 +464,11 @@ bool sim_claim_name(struct sim_world *w, int client, char name[CONTRACT_NAME_SIZ
 void sim_make_service(struct sim_world *w);
 void sim_heal(struct sim_world *w);
 void sim_authority(struct sim_world *w);
+
+/* pairs.c: S10; returns the number of differences */
+unsigned sim_pairs(struct sim_world *a, struct sim_world *b, uint64_t count, uint64_t from);
+enum sim_lived_what { SIM_LIVED_ADMIT = 0, SIM_LIVED_GATE, SIM_LIVED_EPOCH, SIM_LIVED_STOP };
+void sim_lived(struct sim_world *w, int client, enum sim_lived_what what, int64_t epoch);
 
 /* shrink.c: makes *plan as small as it gets; returns how many runs that took */
 unsigned sim_shrink(struct sim_world *w, struct sim_plan *plan, const char *violation);
