@@ -15,7 +15,7 @@
 #define NO_CONN UINT32_MAX
 
 /* a is older than b; versions that cannot be compared are never older (they are then taken as they come) */
-static bool older(const char *a, const char *b)
+bool session_older(const char *a, const char *b)
 {
     int order = 0;
     return a[0] != '\0' && b[0] != '\0' && base_rv_cmp(a, b, &order) == BASE_OK && order < 0 &&
@@ -112,7 +112,7 @@ bool session_binding_row(struct session_core *c, const struct contract_binding *
         }
     }
     n->seen = true;
-    if (n->b.rv[0] != '\0' && older(b->meta.rv, n->b.rv))
+    if (n->b.rv[0] != '\0' && session_older(b->meta.rv, n->b.rv))
         return false;
     struct authority_binding next;
     if (authority_binding_of(&next, b) != BASE_OK) { /* no memory for a digest: not known is not admitted */
@@ -180,7 +180,7 @@ bool session_service_row(struct session_core *c, const struct contract_service *
         return false;
     }
     s->seen = true;
-    if (s->used && older(row->meta.rv, s->s.rv))
+    if (s->used && session_older(row->meta.rv, s->s.rv))
         return false;
     struct authority_service next;
     authority_service_of(&next, row, s->used ? &s->s : NULL, c->now, c->wall);
@@ -205,7 +205,7 @@ static void service_gone(struct session_core *c, struct session_service *s)
 bool session_claim_apply(struct session_core *c, struct session_conn *n, const struct contract_claim *row)
 {
     struct session_claim *k = &n->claim;
-    if (!base_uuid_eq(&k->uid, &row->meta.uid) || older(row->meta.rv, k->rv))
+    if (!base_uuid_eq(&k->uid, &row->meta.uid) || session_older(row->meta.rv, k->rv))
         return false;
     (void)base_copy(k->rv, sizeof k->rv, row->meta.rv);
     bool mine = lease_row_mine(row, &c->inst.me) || base_mutant("claim.holder");
@@ -266,7 +266,7 @@ void session_claim_row(struct session_core *c, const struct contract_claim *row,
         if (deleted) {
             /* it left the selector, is gone or makes no sense: zero and stop at once; the release reads what
              * became of it */
-            if (older(row->meta.rv, n->claim.rv))
+            if (session_older(row->meta.rv, n->claim.rv))
                 return;
             n->claim.in_cache = false;
             n->claim.mine = false;
@@ -285,6 +285,7 @@ void session_claim_row(struct session_core *c, const struct contract_claim *row,
          * watch */
         struct session_answer an = {.ask = n->ask, .code = BASE_OK, .sent = a->sent};
         n->cached_uid = row->meta.uid;
+        (void)base_copy(n->cached_rv, sizeof n->cached_rv, row->meta.rv);
         a->epoch = row->spec.epoch;
         if (n->state == CONN_CLAIMING && a == &n->attempt && n->op != LEASE_CLOSING) {
             struct contract_object o = {.kind = CONTRACT_CLAIM};
@@ -309,7 +310,7 @@ void session_claim_row(struct session_core *c, const struct contract_claim *row,
 static void binding_deleted(struct session_core *c, const struct contract_binding *b)
 {
     struct session_conn *n = session_conn_find(c, b->meta.name);
-    if (!n || !n->bound || !names_it(&b->meta.uid, &n->b.uid) || older(b->meta.rv, n->b.rv))
+    if (!n || !n->bound || !names_it(&b->meta.uid, &n->b.uid) || session_older(b->meta.rv, n->b.rv))
         return;
     session_binding_gone(c, n);
 }
@@ -317,7 +318,7 @@ static void binding_deleted(struct session_core *c, const struct contract_bindin
 static void service_deleted(struct session_core *c, const struct contract_service *row)
 {
     struct session_service *s = service_find(c, row->meta.name);
-    if (s && names_it(&row->meta.uid, &s->s.uid) && !older(row->meta.rv, s->s.rv))
+    if (s && names_it(&row->meta.uid, &s->s.uid) && !session_older(row->meta.rv, s->s.rv))
         service_gone(c, s);
 }
 

@@ -118,6 +118,11 @@ enum conn_state session_landed(struct session_core *c, struct session_conn *n,
 {
     struct session_claim *k = &n->claim;
     bool closing = row->spec.release_time != 0;
+    /* The watch has shown a newer version of this row: an older answer changes nothing, and what the newer
+     * one said would never be told again. */
+    if (base_uuid_eq(&n->cached_uid, &row->meta.uid) && session_older(row->meta.rv, n->cached_rv) &&
+        !base_mutant("landed.overtaken"))
+        return session_check_again(c, n);
     memset(k, 0, sizeof *k);
     k->uid = row->meta.uid;
     k->created = row->meta.created;

@@ -357,6 +357,7 @@ static void do_write(struct world *w, struct w_node *n, const struct session_fx 
     case W_CONFLICT:
         reply(w, n, fx->u.store.ask, BASE_ECONFLICT, NULL, 0, LATENCY);
         return;
+    case W_SLOW:
     case W_NO_FAULT:
         break;
     }
@@ -378,7 +379,8 @@ static void do_read(struct world *w, struct w_node *n, const struct session_fx *
         return;
     if (fx->kind == SESSION_FX_GET) {
         struct contract_object *o = world_get(w, fx->u.store.name);
-        reply(w, n, fx->u.store.ask, o ? BASE_OK : BASE_ENOTFOUND, o, o ? 1 : 0, LATENCY);
+        reply(w, n, fx->u.store.ask, o ? BASE_OK : BASE_ENOTFOUND, o, o ? 1 : 0,
+              f == W_SLOW ? 500 * BASE_MS : LATENCY);
         return;
     }
     struct contract_object *found = calloc(W_OBJECTS, sizeof *found);

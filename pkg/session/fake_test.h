@@ -30,6 +30,7 @@ enum w_fault { /* what happens to the next write (or read) of a kind */
                W_NO_ANSWER, /* the answer never comes; it landed */
                W_DOWN,      /* reads: EIO */
                W_CONFLICT,  /* 409, whatever the versions are */
+               W_SLOW,      /* a GET: the answer is read now and arrives half a second later */
 };
 struct w_flow {
     uint64_t flow;

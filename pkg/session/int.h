@@ -358,6 +358,7 @@ struct session_conn {
 
     struct base_uuid
         cached_uid; /* a row of ours that the watch has shown before its write was known to have landed */
+    char cached_rv[CONTRACT_RV_SIZE]; /* the newest version of it that the watch has shown */
     struct session_said said;
     struct session_report report;
 };
@@ -574,6 +575,8 @@ bool session_service_row(struct session_core *c, const struct contract_service *
 struct session_service *session_service_of(struct session_core *c, struct session_conn *n);
 void session_claim_row(struct session_core *c, const struct contract_claim *row, bool deleted);
 /* Updates the view unless it is older; false = older: proves nothing and changes nothing. */
+/* Is version a older than b? Unknown versions are not. */
+bool session_older(const char *a, const char *b);
 bool session_claim_apply(struct session_core *c, struct session_conn *n, const struct contract_claim *row);
 void session_catalog_row(struct session_core *c, const struct session_row *row);
 void session_catalog_relist(struct session_core *c, enum contract_kind kind);

@@ -62,3 +62,26 @@ Test(session_late, seen_by_the_watch_and_then_the_api_goes_away)
     cr_assert_neq(claim_of(w)->spec.release_time, 0, "held by this process, with no session");
     world_free(w);
 }
+
+/* The answer to a read is older than what the watch has shown of that row meanwhile: it changes nothing
+ * (contract section 5, row proof), and the row is read again. Nothing else would ever tell that the gate is
+ * open. */
+Test(session_late, an_answer_that_the_watch_has_overtaken_is_read_again)
+{
+    struct world *w = world_usual(1);
+    world_end(w, world_session(w, 0)->flow);
+    world_run(w, 3 * W_SEC);
+    w->node[0].foundation_down = true;
+    w->node[0].write_fault[CONTRACT_CLAIM] = W_LATE;
+    uint64_t flow = world_connect(w, 0, W_URI);
+    until_state(w, "Retrying");
+    world_land(w);
+    w->node[0].read_fault[CONTRACT_CLAIM] = W_SLOW;
+    until_state(w, "Checking");
+    w->node[0].foundation_down = false;
+    world_run(w, 3 * W_SEC);
+    cr_assert_eq(claim_of(w)->status.gate.state, CONTRACT_GATE_OPEN);
+    cr_assert_eq(world_flow(w, flow)->status, 200, "%s, %d %s", world_state(w, 0),
+                 world_flow(w, flow)->status, world_flow(w, flow)->reason);
+    world_free(w);
+}
