@@ -7,8 +7,10 @@
 // Rules are text, one a line: ACTION REGEX, matched against "METHOD PATH?QUERY"; the first that matches acts.
 //
 //	silence R       the answer's head and what was sent so far pass; then nothing more comes, and the stream stays open
-//	lose-answer R   the request reaches the API server, its answer does not come back
-//	hold R          the request waits here until the rule is gone, then goes on (also when the client gave up meanwhile)
+//	lose-answer R   the request reaches the API server, its answer does not come back; lose-answer=N: only of the first N
+//	hold R          the request waits here until the rule is gone, then goes on (also when the client gave up meanwhile);
+//	                hold=N: only the first N
+//	other R         the request goes to the second API server (-other)
 //	delay=MS R      the request goes on after so many milliseconds
 //	status=CODE R   answered here, the API server never sees it
 //
@@ -42,7 +44,7 @@ import (
 
 type rule struct {
 	action string
-	value  int
+	value  int // delay: ms; status: code; lose-answer, hold: so many requests, 0 = all
 	re     *regexp.Regexp
 	hits   atomic.Int64
 	gone   chan struct{} // closed when the rule is replaced
@@ -53,6 +55,7 @@ type proxy struct {
 	rules []*rule
 	lines []string // last requests
 	back  *httputil.ReverseProxy
+	other *httputil.ReverseProxy // nil: there is none
 }
 
 const maxLines = 500
@@ -67,13 +70,16 @@ func parseRules(text string) ([]*rule, error) {
 		name, value, hasValue := strings.Cut(action, "=")
 		r := &rule{action: name, gone: make(chan struct{})}
 		switch name {
-		case "silence", "lose-answer", "hold":
+		case "silence", "other":
 			if hasValue {
 				return nil, fmt.Errorf("rule %q: %s takes no value", line, name)
 			}
-		case "delay", "status":
+		case "delay", "status", "lose-answer", "hold":
 			var err error
-			if r.value, err = strconv.Atoi(value); err != nil {
+			if !hasValue && (name == "lose-answer" || name == "hold") {
+				break
+			}
+			if r.value, err = strconv.Atoi(value); err != nil || r.value < 1 {
 				return nil, fmt.Errorf("rule %q: %s=NUMBER is needed", line, name)
 			}
 		default:
@@ -100,14 +106,19 @@ func (p *proxy) replace(rs []*rule) {
 	p.rules = rs
 }
 
-// match finds the rule for a request and counts it.
-func (p *proxy) match(what string) *rule {
+// match finds the rule for a request. `count` is for one that is about to be acted on: the rule's first value requests only.
+func (p *proxy) match(what string, count bool) *rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.rules {
-		if r.re.MatchString(what) {
-			return r
+		limited := r.value > 0 && (r.action == "hold" || r.action == "lose-answer")
+		if !r.re.MatchString(what) || (limited && r.hits.Load() >= int64(r.value)) {
+			continue
 		}
+		if count && r.action != "silence" { // a stream counts when it falls silent
+			r.hits.Add(1)
+		}
+		return r
 	}
 	return nil
 }
@@ -126,30 +137,38 @@ type whatKey struct{}
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	what := r.Method + " " + r.URL.RequestURI()
 	p.note("%s %s", r.Proto, what)
-	rl := p.match(what)
-	if rl == nil {
+	rl := p.match(what, true)
+	if rl == nil || rl.action == "silence" {
 		p.back.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), whatKey{}, what)))
 		return
 	}
 	ctx := context.WithValue(r.Context(), whatKey{}, what)
 	switch rl.action {
+	case "other":
+		if p.other == nil {
+			http.Error(w, "this proxy has no second API server (-other)", http.StatusBadGateway)
+			return
+		}
+		p.note("  to the second API server")
+		p.other.ServeHTTP(w, r.WithContext(ctx))
+		return
 	case "status":
-		rl.hits.Add(1)
 		p.note("  answered here: %d", rl.value)
 		http.Error(w, "refused by the lab's proxy", rl.value)
 		return
 	case "delay":
-		rl.hits.Add(1)
 		time.Sleep(time.Duration(rl.value) * time.Millisecond)
 	case "hold", "lose-answer":
-		rl.hits.Add(1)
 		// The body has to be read while the client is there; what follows must not end when it leaves.
 		body, err := io.ReadAll(io.LimitReader(r.Body, 4<<20))
 		if err != nil {
 			return
 		}
 		r.Body = io.NopCloser(strings.NewReader(string(body)))
-		ctx = context.WithoutCancel(ctx)
+		// With an end of its own: without any, the reverse proxy would take the client's leaving for one.
+		var end context.CancelFunc
+		ctx, end = context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer end()
 		if rl.action == "hold" {
 			p.note("  held")
 			<-rl.gone
@@ -186,7 +205,7 @@ type silent struct {
 func (s *silent) Read(b []byte) (int, error) {
 	n, err := s.ReadCloser.Read(b)
 	for n > 0 { // what came while the rule was there is lost with it: the stream ends, as a dead path's would
-		r := s.p.match(s.what)
+		r := s.p.match(s.what, false)
 		if r == nil || r.action != "silence" {
 			if s.hit != nil {
 				return 0, errors.New("stream was silenced")
@@ -248,6 +267,7 @@ func (p *proxy) control(sock string) error {
 func run() error {
 	listen := flag.String("listen", "", "[ADDRESS]:PORT to listen on")
 	to := flag.String("to", "", "https URL of the API server")
+	other := flag.String("other", "", "https URL of a second API server of the same cluster, for the rule \"other\"")
 	ca := flag.String("ca", "", "CA file of the API server")
 	cert := flag.String("cert", "", "certificate file to show to clients")
 	key := flag.String("key", "", "key file of -cert")
@@ -266,16 +286,26 @@ func run() error {
 		return fmt.Errorf("-ca %s: no certificate in it", *ca)
 	}
 	p := &proxy{}
-	p.back = &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(up) },
-		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true, DisableCompression: true},
-		FlushInterval: -1,
-		ErrorLog:      log.New(io.Discard, "", 0),
-		ModifyResponse: func(r *http.Response) error {
-			what, _ := r.Request.Context().Value(whatKey{}).(string)
-			r.Body = &silent{ReadCloser: r.Body, p: p, ctx: r.Request.Context(), what: what}
-			return nil
-		},
+	backend := func(up *url.URL) *httputil.ReverseProxy {
+		return &httputil.ReverseProxy{
+			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(up) },
+			Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true, DisableCompression: true},
+			FlushInterval: -1,
+			ErrorLog:      log.New(io.Discard, "", 0),
+			ModifyResponse: func(r *http.Response) error {
+				what, _ := r.Request.Context().Value(whatKey{}).(string)
+				r.Body = &silent{ReadCloser: r.Body, p: p, ctx: r.Request.Context(), what: what}
+				return nil
+			},
+		}
+	}
+	p.back = backend(up)
+	if *other != "" {
+		up2, err := url.Parse(*other)
+		if err != nil || up2.Scheme != "https" {
+			return fmt.Errorf("-other %q: an https URL is needed", *other)
+		}
+		p.other = backend(up2)
 	}
 	if err := p.control(*sock); err != nil {
 		return err
