@@ -59,6 +59,31 @@ check "stop of an ended process says so" fails_with "ended with status 7" "$lab"
 check "a checksummed transfer to the VPC host" eventually 5 "$lab" exec "$tmp/a" edge1 "$probe" tcp-xfer --to fd20::10 --port 7001 --count 3000000
 check "kill -KILL waits for the end" "$lab" kill -KILL "$tmp/a" echo vpc
 
+# One thread of a process stands still and goes on.
+counted() { stat -c %s "$tmp/count"; }
+more_than() { [ "$(counted)" -gt "$1" ]; }
+# shellcheck disable=SC2016
+"$lab" run "$tmp/a" vpc counter sh -c 'while :; do printf x >>"$0"; sleep 0.01; done' "$tmp/count"
+check "a process counts" eventually 5 more_than 3
+check "freeze" "$lab" freeze "$tmp/a" counter vpc main
+n=$(counted)
+sleep 0.2 # twenty times what it needs for one
+check "a frozen thread stands still" test "$(counted)" = "$n"
+check "thaw" "$lab" thaw "$tmp/a" counter vpc main
+check "a thawed one goes on" eventually 5 more_than "$n"
+check "a thread that is not there" fails_with "0 threads named 'nobody'" "$lab" freeze "$tmp/a" counter vpc nobody
+"$lab" freeze "$tmp/a" counter vpc main # and is taken down like that
+
+# Power failure of a node.
+boot_id() { node 'cat /proc/sys/kernel/random/boot_id'; }
+first=$(boot_id)
+check "a node has a boot id of its own" test "$first" != "$(cat /proc/sys/kernel/random/boot_id)"
+"$lab" run "$tmp/a" edge1 victim sleep 1000
+check "reboot" "$lab" reboot "$tmp/a" edge1
+check "a reboot ends what ran there" eventually 5 test -s "$tmp/a/run/edge1.victim.rc"
+check "the boot id is another one" test "$(boot_id)" != "$first"
+check "both BGP sessions are up again" eventually 15 bgp_up
+
 check "a lab beside it" "$lab" up "$tmp/b" --net-only
 id_b=$(id_of "$tmp/b")
 check "down" "$lab" down "$tmp/a"
@@ -101,6 +126,7 @@ check "reap takes it down when the owner is dead" "$lab" reap
 check "reap leaves nothing" nothing_left "$id" "$tmp/a"
 
 check "unknown command" fails_with "unknown command 'frob'" "$lab" frob
+check "a lease that no agent takes" fails_with "10 to 300 seconds" "$lab" up "$tmp/a" --net-only --lease 5
 check "unknown node" fails_with "no lab" "$lab" exec "$tmp/a/none" edge1 true
 check "damaged state is refused" bash -c 'mkdir -p "$1" && echo LAB_ID=../../etc >"$1/lab.env" && ! "$2" status "$1"' _ "$tmp/c" "$lab"
 

@@ -57,7 +57,7 @@ state_new() {
     if [ -n "$2" ]; then owner="$2 $(starttime "$2")" || die "--owner $2: no such process"; fi
     # noclobber: the file is made by exactly one lab.
     until LAB_ID=$(od -An -N3 -tx1 /dev/urandom | tr -d ' \n') && (set -C && printf '%s\n%s\n' "$LAB_DIR" "$owner" >"$LAB_RUN/$LAB_ID") 2>/dev/null; do :; done
-    rm -rf "$LAB_DIR"/{run,log,nodes,api,pki,lab.env}
+    rm -rf "$LAB_DIR"/{run,log,nodes,api,api2,pki,lab.env}
     mkdir -p "$LAB_DIR"/{run,log,nodes}
     printf 'LAB_ID=%q\n' "$LAB_ID" >"$LAB_DIR/lab.env.new"
     mv "$LAB_DIR/lab.env.new" "$LAB_DIR/lab.env"
@@ -68,6 +68,7 @@ state_load() {
     LAB_DIR=$(cd "$1" && pwd)
     # shellcheck disable=SC1091
     . "$LAB_DIR/lab.env"
+    LAB_LEASE=${LAB_LEASE:-30}
     [[ ${LAB_ID:-} =~ ^[0-9a-f]{6}$ ]] || die "$1/lab.env is damaged: LAB_ID is '${LAB_ID:-}', expected six hex digits"
 }
 

@@ -4,8 +4,8 @@
 #
 #   client  --- u1 ...... und0 edge1 bgp0 ...... e1 --- vpc (lo: fd20::10, AS 65000)
 #          \--- u2 ...... und0 edge2 bgp0 ...... e2 --/
-#   client2 --- u1 ...... und1 edge1 mgmt0 ..... m1 --- api (lo: fd00:a::10, and ::11, ::12 for a proxy per edge)
-#          \--- u2 ...... und1 edge2 mgmt0 ..... m2 --/
+#   client2 --- u1 ...... und1 edge1 mgmt0 ..... m1 --- api (lo: fd00:a::10, ::11 and ::12 for a proxy per edge,
+#          \--- u2 ...... und1 edge2 mgmt0 ..... m2 --/      ::20 for a second API server)
 #
 #   underlay    fd00:c::1 (edge1), fd00:c::2 (edge2); client is fd00:c::c11 towards edge1 and ::c12 towards edge2,
 #               client2 ::c21 and ::c22
@@ -13,10 +13,11 @@
 #   management  fd00:a:<i>::1 (edge i), fd00:a:<i>::10 (api)
 
 API_ADDR=fd00:a::10
+API2_ADDR=fd00:a::20
 VPC_HOST=fd20::10
 VPC_NET=fd20::/64
 POOL=fd12:0:0:1::/64
-export API_ADDR VPC_HOST VPC_NET POOL
+export API_ADDR API2_ADDR VPC_HOST VPC_NET POOL
 
 underlay_addr() { printf 'fd00:c::%s' "${1#edge}"; } # of an edge
 
@@ -75,6 +76,7 @@ X
     ip -n "$(ns api)" -batch - <<X
 link set lo up
 addr add $API_ADDR/128 dev lo nodad
+addr add $API2_ADDR/128 dev lo nodad
 addr add fd00:a::11/128 dev lo nodad
 addr add fd00:a::12/128 dev lo nodad
 addr add fd00:a:1::10/64 dev m1 nodad
@@ -84,10 +86,10 @@ link set m2 up
 X
 }
 
-# Ends what still runs in the lab's namespaces (they are its own, so whatever is in them is its own too).
-net_kill_rest() {
+# Ends what still runs in the lab's namespaces (they are its own, so whatever is in them is its own too), or in some of them.
+net_kill_rest() { # [NODE...]
     local n pids i
-    for n in $NODES; do
+    for n in ${*:-$NODES}; do
         [ -e "/run/netns/$(ns "$n")" ] || continue
         for ((i = 0; i < 100; i++)); do
             pids=$(ip netns pids "$(ns "$n")")

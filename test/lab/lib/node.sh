@@ -18,6 +18,7 @@ node_dirs() {
         chmod 700 "$LAB_DIR/nodes/$n/audit"
         # The foundation's pinned maps outlive its process, so the file system is not part of the private mount.
         mount -t bpf "hf$LAB_ID" "$LAB_DIR/nodes/$n/bpf"
+        cat /proc/sys/kernel/random/uuid >"$LAB_DIR/nodes/$n/boot_id"
     done
 }
 
@@ -44,16 +45,18 @@ node_bird_configs() {
         >"$LAB_DIR/nodes/vpc/bird.conf"
 }
 
-# node_api NODE: the URL by which a node reaches the API server.
+# node_api NODE [foundation]: the URL by which a node reaches the API server.
 node_api() {
-    if [ -n "${LAB_PROXY:-}" ]; then printf 'https://[fd00:a::1%s]:6443' "${1#edge}"; else printf 'https://[%s]:6443' "$API_ADDR"; fi
+    if [ "${2:-}" = foundation ] && [ -n "${LAB_TWO_APIS:-}" ]; then
+        printf 'https://[%s]:6443' "$API2_ADDR"
+    elif [ -n "${LAB_PROXY:-}" ]; then printf 'https://[fd00:a::1%s]:6443' "${1#edge}"; else printf 'https://[%s]:6443' "$API_ADDR"; fi
 }
 
-node_kubeconfig() { # FILE NODE CA-FILE TOKEN-FILE
+node_kubeconfig() { # FILE NODE CA-FILE TOKEN-FILE [foundation]
     cat >"$1" <<X
 apiVersion: v1
 kind: Config
-clusters: [{name: lab, cluster: {server: "$(node_api "$2")", certificate-authority: "$3"}}]
+clusters: [{name: lab, cluster: {server: "$(node_api "$2" "${5:-}")", certificate-authority: "$3"}}]
 users: [{name: node, user: {tokenFile: "$4"}}]
 contexts: [{name: lab, context: {cluster: lab, user: node, namespace: $LAB_NAMESPACE}}]
 current-context: lab
@@ -68,7 +71,7 @@ node_files() {
         cp "$LAB_DIR/api/ca.crt" "$e/api-ca.crt"
         cp "$LAB_DIR/api/tokens/agent-$n" "$e/token"
         node_kubeconfig "$e/kubeconfig" "$n" "$NODE_VIEW/etc/api-ca.crt" "$NODE_VIEW/etc/token"
-        node_kubeconfig "$LAB_DIR/nodes/$n/foundation.kubeconfig" "$n" "$LAB_DIR/api/ca.crt" "$LAB_DIR/api/tokens/foundation-$n"
+        node_kubeconfig "$LAB_DIR/nodes/$n/foundation.kubeconfig" "$n" "$LAB_DIR/api/ca.crt" "$LAB_DIR/api/tokens/foundation-$n" foundation
         cp "$LAB_DIR/pki/$n.crt" "$e/tls/tls.crt"
         cp "$LAB_DIR/pki/$n.key" "$e/tls/tls.key"
         cp "$LAB_DIR/pki/client-ca.crt" "$e/tls/client-ca.crt"
@@ -80,7 +83,9 @@ node_files() {
 
 node_start_proxy() {
     [ -x "$PROXY" ] || die "$PROXY is missing (run 'make peers')"
-    proc_start api "proxy-$1" "$PROXY" -listen "[fd00:a::1${1#edge}]:6443" -to "https://[$API_ADDR]:6443" -ca "$LAB_DIR/api/ca.crt" \
+    local other=()
+    [ ! -d "$LAB_DIR/api2" ] || other=(-other "https://[$API2_ADDR]:6443")
+    proc_start api "proxy-$1" "$PROXY" "${other[@]}" -listen "[fd00:a::1${1#edge}]:6443" -to "https://[$API_ADDR]:6443" -ca "$LAB_DIR/api/ca.crt" \
         -cert "$LAB_DIR/api/pki/server.crt" -key "$LAB_DIR/api/pki/server.key" -control "$(node_proxy_socket "$1")"
 }
 
@@ -100,7 +105,7 @@ node_proxy_rules() { # NODE RULE...
 node_agent_config() {
     sed -e "s|@NODE@|$1|g" -e "s|@ETC@|$NODE_VIEW/etc|g" -e "s|@AUDIT@|$NODE_VIEW/audit|g" \
         -e "s|@UNDERLAY@|$(underlay_addr "$1")|g" -e "s|@NAMESPACE@|$LAB_NAMESPACE|g" \
-        "$LAB_HERE/agent.yaml.in" >"$LAB_DIR/nodes/$1/etc/agent.yaml"
+        -e "s|@LEASE@|$LAB_LEASE|g" "$LAB_HERE/agent.yaml.in" >"$LAB_DIR/nodes/$1/etc/agent.yaml"
 }
 
 # node_service NAME [TENANT]: the operator's ProviderService; the lab authority moves its validUntil on.
@@ -116,16 +121,30 @@ node_binding() {
         lab_kubectl operator apply -f - >/dev/null
 }
 
+# node_start_agent NODE [ARG...]: LAB_AGENT_NAME starts a second one, under that name and with the configuration NAME.yaml (see
+# node_second_agent); LAB_AGENT_WRAP is a command that gets the rest as its arguments (a time namespace, a tracer).
 node_start_agent() {
-    local n=$1
+    local n=$1 name=${LAB_AGENT_NAME:-agent}
     shift
     [ -x "$BIN/holdfast-agent" ] || die "$BIN/holdfast-agent is missing (run 'make')"
-    # shellcheck disable=SC2086 # LAB_AGENT_WRAP: a command that gets the rest as its arguments (a time namespace, a tracer)
-    proc_start "$n" agent "$LAB_HERE/node-run" "$LAB_DIR/nodes/$n" "$BIN" "$NODE_VIEW" ${LAB_AGENT_WRAP:-} \
+    [ "$name" = agent ] || node_second_agent "$n" "$name"
+    # shellcheck disable=SC2086 # see above
+    proc_start "$n" "$name" "$LAB_HERE/node-run" "$LAB_DIR/nodes/$n" "$BIN" "$NODE_VIEW" ${LAB_AGENT_WRAP:-} \
         setpriv --reuid "$AGENT_UID" --regid "$AGENT_UID" --clear-groups --no-new-privs --inh-caps=-all --ambient-caps=-all --bounding-set=-all \
         env -i PATH=/usr/bin:/bin "ASAN_OPTIONS=${ASAN_OPTIONS:-}" "UBSAN_OPTIONS=${UBSAN_OPTIONS:-}" "TSAN_OPTIONS=${TSAN_OPTIONS:-}" \
         "NODE_NAME=$n" "POD_NAMESPACE=$LAB_NAMESPACE" \
-        "$NODE_VIEW/bin/holdfast-agent" --config "$NODE_VIEW/etc/agent.yaml" "$@"
+        "$NODE_VIEW/bin/holdfast-agent" --config "$NODE_VIEW/etc/$name.yaml" "$@"
+}
+
+# Configuration of another process of the same instance on the same node: only ports and audit folder are its own, a hundred up.
+node_second_agent() { # NODE NAME
+    local e=$LAB_DIR/nodes/$1/etc
+    mkdir -p "$LAB_DIR/nodes/$1/audit/$2"
+    chown "$AGENT_UID:$AGENT_UID" "$LAB_DIR/nodes/$1/audit/$2"
+    chmod 700 "$LAB_DIR/nodes/$1/audit/$2"
+    sed -e 's/\]:4433/]:4533/; s/\]:9780/]:9880/; s/\]:9781/]:9881/' -e "s|directory: .*|&/$2|" "$e/agent.yaml" >"$e/$2.yaml"
+    chown "root:$AGENT_UID" "$e/$2.yaml"
+    chmod 640 "$e/$2.yaml"
 }
 
 node_start_foundation() {
@@ -134,8 +153,29 @@ node_start_foundation() {
     [ -x "$BIN/holdfast-foundation" ] || die "$BIN/holdfast-foundation is missing (run 'make')"
     # The foundation of edge1 also plays the authority that keeps the services valid.
     [ "$n" != edge1 ] || set -- --authority-kubeconfig "$LAB_DIR/api/authority.kubeconfig" "$@"
-    proc_start "$n" foundation "$BIN/holdfast-foundation" --kubeconfig "$LAB_DIR/nodes/$n/foundation.kubeconfig" --node "$n" \
-        --bpffs "$LAB_DIR/nodes/$n/bpf" --lock "$LAB_DIR/run/foundation-$n.lock" "$@"
+    # The node's boot id lies over the kernel's, as in node-run.
+    # shellcheck disable=SC2016
+    proc_start "$n" foundation unshare --mount -- sh -c 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"' "$LAB_DIR/nodes/$n/boot_id" \
+        "$BIN/holdfast-foundation" --kubeconfig "$LAB_DIR/nodes/$n/foundation.kubeconfig" --node "$n" \
+        --bpffs "$LAB_DIR/nodes/$n/bpf" --lock "$LAB_DIR/run/foundation-$n.lock" --lease-seconds "$LAB_LEASE" "$@"
+}
+
+# Power failure and the next boot: everything that runs on the node ends at once, what a kernel forgets is gone, the boot id is
+# another one; its files are still there. BIRD is up again, foundation and agent are not.
+node_reboot() { # NODE
+    local n=$1 d
+    net_kill_rest "$n"
+    for d in $(in_ns "$n" ip -o link show | awk -F': ' '$2 ~ /^hf........$/ {print $2}'); do in_ns "$n" ip link del "$d"; done
+    in_ns "$n" ip -6 route flush table 200 2>/dev/null || true
+    in_ns "$n" nft delete table inet holdfast_gate 2>/dev/null || true
+    umount "$LAB_DIR/nodes/$n/bpf"
+    mount -t bpf "hf$LAB_ID" "$LAB_DIR/nodes/$n/bpf"
+    cat /proc/sys/kernel/random/uuid >"$LAB_DIR/nodes/$n/boot_id"
+    for ((d = 0; d < 500; d++)); do # its supervisor has to see the end first
+        proc_pid "$n" bird >/dev/null || [ ! -s "$(proc_file "$n" bird).rc" ] || break
+        sleep 0.01
+    done
+    proc_start "$n" bird "$LAB_BIRD" -f -c "$LAB_DIR/nodes/$n/bird.conf" -s "$LAB_DIR/nodes/$n/bird.ctl"
 }
 
 # node_start_connector NODE SITE [ARG...]: the connector with the certificate of that name; its TUN is hfc0.

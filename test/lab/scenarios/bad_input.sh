@@ -54,7 +54,7 @@ kill_agent() { "$LAB" kill -KILL "$D" agent edge1; }
 scenario_up --proxy
 echo "-- at start"
 check "configuration: unknown key, with line and remedy" with_config 's/^provider:.*/&\nfrobnicate: 7/' start_fails 'frobnicate'
-check "configuration: a number out of range" with_config '$a lease:\n  durationSeconds: 5' start_fails 'durationSeconds.*10'
+check "configuration: a number out of range" with_config 's/durationSeconds: .*/durationSeconds: 5/' start_fails 'durationSeconds.*10'
 check "configuration: not YAML" with_config '1i {' start_fails 'agent.yaml'
 check "kubeconfig: missing file" with_config 's|^kubeconfig:.*|kubeconfig: /nonexistent/kubeconfig|' start_fails '/nonexistent/kubeconfig'
 check "TLS: missing certificate" with_config 's|certFile:.*|certFile: /nonexistent/tls.crt|' start_fails '/nonexistent/tls.crt'
