@@ -25,10 +25,13 @@ SUITES += test-deps
 test-deps:
 	@hack/run-tests.sh deps hack/deps_test.sh
 
-SCENARIOS := $(notdir $(basename $(filter-out %/lib.sh,$(wildcard test/lab/scenarios/*.sh))))
-.PHONY: scenarios $(SCENARIOS:%=scenario-%)
+SCENARIOS_LONG := two_apis
+SCENARIOS := $(filter-out lib $(SCENARIOS_LONG),$(notdir $(basename $(wildcard test/lab/scenarios/*.sh))))
+.PHONY: scenarios scenarios-long $(SCENARIOS:%=scenario-%) $(SCENARIOS_LONG:%=scenario-%)
 SUITES += scenarios
 ## scenarios      the lab's scenarios with real packets (scenario-NAME runs one)
 scenarios: $(SCENARIOS:%=scenario-%)
-$(SCENARIOS:%=scenario-%): scenario-%: binaries peers
+## scenarios-long those that are not part of `make test`
+scenarios-long: $(SCENARIOS_LONG:%=scenario-%)
+$(SCENARIOS:%=scenario-%) $(SCENARIOS_LONG:%=scenario-%): scenario-%: binaries peers
 	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/scenario-$* test/lab/scenarios/$*.sh

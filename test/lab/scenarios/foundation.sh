@@ -21,11 +21,6 @@ mark=$(now_ns)
 check "packets flow to the VPC host" await 5 "packets" packet_first "$D/log/to-vpc.csv" "$mark"
 check "packets flow to the connector" await 5 "packets" packet_first "$D/log/to-client.csv" "$mark"
 
-# lost FILE STREAM FROM TO: numbered packets that were sent in that time and never came.
-lost() {
-    awk -F, -v s="$2" -v a="$3" -v b="$4" '$1 == s && $3 >= a && $3 <= b {n++; if (!lo || $2 < lo) lo = $2; if ($2 > hi) hi = $2}
-        END {if (!n) print "none came"; else print hi - lo + 1 - n}' "$1"
-}
 works() { logged edge1.foundation "$1" '.event == "foundation_started"'; }
 published() {
     local n

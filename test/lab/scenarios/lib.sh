@@ -57,3 +57,105 @@ try() {
         -ca "$D/pki/edge-ca.crt" "${cert[@]}" "$@" || true
 }
 address_of() { "$LAB" exec "$D" "$1" ip -6 -j addr show dev hfc0 | jq -r '.[0].addr_info[0].local'; } # CLIENT
+
+# ---- one connector with traffic, and what must be true of it whatever happens -------------------------------------------
+# One process at a time is `site-1`'s connector: on client or client2, each pinned to one edge and without coming back by
+# itself, so that every packet tells which session carried it.
+AUTH_W() { awk -v l="${1:-10}" 'BEGIN {printf "%d", (1.001 * (l / 0.999 + 0.5) + 2) * 1000}'; } # W in ms for a lease of L s
+# cut_off EDGE: nothing passes between it and the API server any more, and nobody is told; heal EDGE.
+cut_off() { "$LAB" exec "$D" "$1" nft -f - <<<'table inet cut { chain in { type filter hook input priority -300; iifname "mgmt0" drop; }
+    chain out { type filter hook output priority -300; oifname "mgmt0" drop; }; }'; }
+heal() { "$LAB" exec "$D" "$1" nft delete table inet cut; }
+# session CLIENT EDGE [ARG...]: starts it, for one attempt; keeps_asking: comes back by itself; session_up CLIENT EDGE SINCE [SECONDS]: the event of its admission.
+session() {
+    local client=$1 edge=$2
+    shift 2
+    "$LAB" start "$D" connector "$client" site-1 -edges "$edge=[fd00:c::${edge#edge}]:4433" -dial-timeout 60s -idle 30s "${@:--once}"
+}
+keeps_asking() { session "$@" -once=false; }
+session_up() { await "${4:-10}" "a session" event "$3" '.event == "connected" and .edge == "'"$2"'"' "$1"; }
+stream_of() { if [ "$1" = client ]; then echo 1; else echo 2; fi; }
+# traffic ADDRESS: numbered packets from both clients, whoever has the address, and from the VPC host, all the time.
+traffic() {
+    local c
+    for c in client client2; do
+        "$LAB" run "$D" "$c" send "$PROBE" send --bind "$1" --freebind --to fd20::10 --port 7000 --interval 4000 --stream "$(stream_of $c)"
+    done
+    "$LAB" run "$D" vpc send "$PROBE" send --bind fd20::10 --to "$1" --port 7000 --interval 4000 --stream 9
+}
+# flows CLIENT SINCE [SECONDS]: packets sent since then pass in both directions; prints the later of the two first arrivals.
+flows() {
+    local up down
+    up=$(await "${3:-5}" "packets to the VPC host" stream_first "$D/log/to-vpc.csv" "$(stream_of "$1")" "$2") || { cat "$D/missing"; return 1; }
+    down=$(await "${3:-5}" "packets to $1" packet_first "$D/log/to-$1.csv" "$2") || { cat "$D/missing"; return 1; }
+    echo $((up > down ? up : down))
+}
+last_up() { stream_last "$D/log/to-vpc.csv" "$(stream_of "$1")"; }  # CLIENT
+last_down() { packet_last "$D/log/to-$1.csv" 0 "$(now_ns)"; }         # CLIENT
+first_up() { stream_first "$D/log/to-vpc.csv" "$(stream_of "$1")" "$2"; }   # CLIENT SINCE
+first_down() { packet_first "$D/log/to-$1.csv" "$2"; }                  # CLIENT SINCE
+# hand_over OLD NEW SINCE: no packet of the old session arrived after the first of the new one, in either direction.
+hand_over() {
+    local lu fu ld fd
+    lu=$(last_up "$1") && fu=$(first_up "$2" "$3") && ld=$(last_down "$1") && fd=$(first_down "$2" "$3") || { echo "no packets to compare"; return 1; }
+    echo "from the connector: last of $1 $(ms_between "$fu" "$lu") ms after the first of $2; to it: $(ms_between "$fd" "$ld") ms"
+    [ "$lu" -lt "$fu" ] && [ "$ld" -lt "$fd" ]
+}
+# lost FILE STREAM FROM TO: numbered packets that were sent in that time and never came.
+lost() {
+    awk -F, -v s="$2" -v a="$3" -v b="$4" '$1 == s && $3 >= a && $3 <= b {n++; if (!lo || $2 < lo) lo = $2; if ($2 > hi) hi = $2}
+        END {if (!n) print "none came"; else print hi - lo + 1 - n}' "$1"
+}
+# hits EDGE: requests that the proxy's first rule has caught. put_codes EDGE SINCE: answers of that edge's agent's writes of claims.
+hits() { curl -sS --unix-socket "/run/holdfast-lab/$(sed -n 's/^LAB_ID=//p' "$D/lab.env")-$1.sock" http://proxy/rules | awk 'NR == 1 {print $1}'; }
+caught() { [ "$(hits "$1")" -ge "$2" ] && now_ns; } # EDGE N
+grep_code() { put_codes "$1" "$2" | grep -w "$3"; } # EDGE SINCE CODE
+put_codes() {
+    local boot wall
+    read -r boot wall < <("$PROBE" clock)
+    grep -F '"resource":"routeclaims"' "$D/api/audit.log" | jq -nr --argjson since "$2" --argjson d $((boot - wall)) --arg n "$1" '
+        inputs | select(.verb == "update" and .objectRef.subresource == null and (.user.username | endswith(":holdfast-agent"))
+            and .user.extra["authentication.kubernetes.io/node-name"][0] == $n)
+        | (.requestReceivedTimestamp | (.[:19] + "Z" | fromdate) * 1e9 + (.[20:26] | tonumber) * 1000 + $d) as $t
+        | select($t >= $since) | .responseStatus.code' | tr '\n' ' '
+}
+# recorded EDGE EVENT REASON SINCE: an audit record of that agent; prints its time.
+recorded() {
+    local boot wall
+    read -r boot wall < <("$PROBE" clock)
+    cat "$D/nodes/$1"/audit/*.jsonl | jq -nr --argjson since "$4" --argjson d $((boot - wall)) --arg e "$2" --arg r "$3" '
+        inputs | select(.event == $e and .reason == $r)
+        | (.ts | (.[:19] + "Z" | fromdate) * 1e9 + (.[20:26] | tonumber) * 1000 + $d) as $t | select($t >= $since) | $t' | first_line
+}
+field() { k admin get rclaim -o "jsonpath={.items[0]$1}"; } # of the only claim
+# outside_gates: packets that an edge sent into the VPC while its gate was closed, by its foundation's own log. A closing is
+# logged after it happened (5 ms for the way to the capture); so is an opening: a packet may be a little earlier.
+# With `none` no opening counts, to see that the check can fail.
+outside_gates() {
+    local boot wall
+    read -r boot wall < <("$PROBE" clock)
+    jq -Rnr --argjson d $((boot - wall)) 'inputs | fromjson? // empty | select(.event | IN("foundation_open", "foundation_shut", "foundation_close"))
+        | "\((.ts * 1000 | floor) * 1000 + $d) \(.node) \(.event)"' "$D"/log/edge*.foundation.log | sort -n >"$D/gates.txt"
+    awk -v none="${1:-}" '
+        FNR == NR {
+            if (none) next
+            if ($3 == "foundation_open" && !open[$2]) { n[$2]++; from[$2, n[$2]] = $1 - 100e6; to[$2, n[$2]] = 1e18; open[$2] = 1 }
+            else if ($3 != "foundation_open" && open[$2]) { to[$2, n[$2]] = $1 + 5e6; open[$2] = 0 }
+            next
+        }
+        {
+            split($0, f, ",")
+            if (f[3] != "in") next
+            e = f[2] == "e1" ? "edge1" : "edge2"
+            seen++
+            for (i = n[e]; i > 0; i--) if (f[1] >= from[e, i] && f[1] <= to[e, i]) break
+            if (i == 0 || n[e] == 0) { bad++; print "outside: " $0 > "/dev/stderr" }
+        }
+        END { print seen ? bad + 0 : "no packet at all" }' "$D/gates.txt" "$D/log/cap.csv"
+}
+# safe: what holds at the end of every scenario.
+safe() {
+    check "no packet came out of an edge whose gate was closed" test "$(outside_gates 2>"$D/outside.txt")" = 0
+    check "which would have been seen" test "$(outside_gates none 2>/dev/null)" -gt 0
+    check "no two gates were ever open for one prefix" test "$(gates_open_at_once)" = 1
+}
