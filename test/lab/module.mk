@@ -25,7 +25,7 @@ SUITES += test-deps
 test-deps:
 	@hack/run-tests.sh deps hack/deps_test.sh
 
-SCENARIOS_LONG := two_apis
+SCENARIOS_LONG := two_apis double_takeover_back
 SCENARIOS := $(filter-out lib $(SCENARIOS_LONG),$(notdir $(basename $(wildcard test/lab/scenarios/*.sh))))
 .PHONY: scenarios scenarios-long $(SCENARIOS:%=scenario-%) $(SCENARIOS_LONG:%=scenario-%)
 SUITES += scenarios
