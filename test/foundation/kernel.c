@@ -8,10 +8,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/ethtool.h>
 #include <linux/if_tun.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -164,6 +167,27 @@ int kernel_device_delete(struct kernel *k, const char *name, struct base_err *er
     return BASE_OK;
 }
 
+/* Has it carrier, i.e. has somebody a queue of it? By ioctl: /sys may be another namespace's. */
+static bool in_use(const char *name)
+{
+    struct ethtool_value link = {.cmd = ETHTOOL_GLINK};
+    int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq r;
+    bool yes;
+
+    if (fd < 0)
+        return false;
+    memset(&r, 0, sizeof r);
+    base_copy(r.ifr_name, sizeof r.ifr_name, name);
+    r.ifr_data = (char *)&link;
+    yes = ioctl(fd, SIOCETHTOOL, &r) == 0 && link.data != 0;
+    close(fd);
+    return yes;
+}
+
+/* A device of before. While its provider has it, no keeper is taken: between attaching and detaching, which
+ * waits for the kernel's lock on links, packets would go into our queue and be lost. Such a provider can take
+ * its own device away; that is news, and its instance gets another one. */
 static void adopt(void *arg, const char *name, unsigned ifindex, bool gone)
 {
     struct kernel *k = arg;
@@ -175,7 +199,7 @@ static void adopt(void *arg, const char *name, unsigned ifindex, bool gone)
     base_copy(d->name, sizeof d->name, name);
     d->ifindex = ifindex;
     /* A stranger that is no TUN of ours cannot be kept; it is reported all the same, and will be deleted. */
-    d->keeper = tun_attach(k, name, NULL);
+    d->keeper = in_use(name) ? -1 : tun_attach(k, name, NULL);
     if (d->keeper >= 0)
         detach(d->keeper);
     else

@@ -16,6 +16,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +75,25 @@ static void drop_device(struct kernel *k, const char *name)
     cr_assert_eq(kernel_device_delete(k, name, &err), BASE_OK, "%s", err.msg);
 }
 
+/* The kernel learns late that a link is up while namespaces are torn down elsewhere, and sends nothing until
+ * then. */
+static void wait_running(const char *name)
+{
+    int fd = socket(AF_INET6, SOCK_DGRAM, 0);
+    base_time end = now() + 10 * BASE_SEC;
+    struct ifreq r;
+
+    memset(&r, 0, sizeof r);
+    base_copy(r.ifr_name, sizeof r.ifr_name, name);
+    do {
+        cr_assert_eq(ioctl(fd, SIOCGIFFLAGS, &r), 0);
+        if ((r.ifr_flags & (IFF_UP | IFF_RUNNING)) != IFF_UP)
+            break;
+        usleep(1000);
+    } while (now() < end);
+    close(fd);
+}
+
 static int attach_fd(const char *name)
 {
     struct ifreq r;
@@ -90,6 +110,7 @@ static int attach_fd(const char *name)
         close(fd);
         return -e;
     }
+    wait_running(name);
     return fd;
 }
 
@@ -562,6 +583,76 @@ Test(foundation_kernel, what_is_pinned_outlives_the_process)
     close(tun);
     close(host);
     drop_device(k, "hf0000000b");
+    kernel_free(k);
+}
+
+struct flood {
+    _Atomic bool stop;
+    unsigned sent, got;
+    int tun;
+};
+
+static void *flood(void *arg)
+{
+    struct flood *f = arg;
+    struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_port = htons(9)};
+    int s = socket(AF_INET6, SOCK_DGRAM, 0);
+
+    address(a.sin6_addr.s6_addr, A1);
+    while (!f->stop) {
+        a.sin6_port = htons((uint16_t)(1024 + f->sent % 64)); /* many flows, which may go to any queue */
+        f->sent += sendto(s, "flood", 5, 0, (struct sockaddr *)&a, sizeof a) == 5;
+        usleep(20);
+    }
+    close(s);
+    return NULL;
+}
+
+static void *drain(void *arg)
+{
+    struct flood *f = arg;
+    uint8_t p[2048], want[16];
+    bool more = true;
+
+    address(want, A1);
+    while (more) {
+        bool stop = f->stop;
+        ssize_t n;
+
+        more = readable(f->tun, 100) || !stop;
+        while ((n = read(f->tun, p, sizeof p)) > 0)
+            f->got += n >= 50 && memcmp(p + 10 + 24, want, 16) == 0;
+    }
+    return NULL;
+}
+
+Test(foundation_kernel, a_restart_loses_no_packet)
+{
+    struct kernel *k = start("flood");
+    struct fnd_record rec = {.uid = {{7}}, .kind = CONTRACT_CLAIM, .accepted = 7, .nonce = {{8}}};
+    struct flood f = {0};
+    pthread_t out, in;
+
+    make(k, "hf0000000f");
+    set(k, "hf0000000f", P1, now() + 60 * BASE_SEC);
+    route_to(k, "hf0000000f", P1, 7, now() + 60 * BASE_SEC);
+    cr_assert_eq(kernel_record(k, &rec, NULL), BASE_OK);
+    shell("ip link set hf0000000f txqueuelen 100000");
+    f.tun = attach_fd("hf0000000f");
+    pthread_create(&in, NULL, drain, &f);
+    pthread_create(&out, NULL, flood, &f);
+    for (int i = 0; i < 50; i++) {
+        kernel_free(k);
+        k = start("flood");
+    }
+    f.stop = true;
+    pthread_join(out, NULL);
+    pthread_join(in, NULL);
+    cr_assert_gt(f.sent, 1000u);
+    cr_assert_eq(f.got, f.sent, "%u packets of %u came", f.got, f.sent);
+    close(f.tun);
+    cr_assert_eq(kernel_forget(k, &rec.uid, NULL), BASE_OK);
+    drop_device(k, "hf0000000f");
     kernel_free(k);
 }
 
