@@ -298,7 +298,9 @@ static void on_done(void *arg, const struct http_resp *h)
     struct kube_client *c = k->client;
     struct base_err err = {0};
 
-    if (h->code == BASE_OK && h->status == 401 && !k->retried) {
+    /* The head says it all: kube-apiserver closes the connection behind a 401, often before the body's end.
+     */
+    if (h->status == 401 && !k->retried) {
         uint64_t used = k->gen;
 
         k->retried = true;

@@ -383,6 +383,42 @@ Test(kube_client, a_rotated_token_costs_one_refusal_and_writes_go_through)
     env_free(e);
 }
 
+/* kube-apiserver ends the connection with a 401, and the end can overtake the body. */
+static void guarded_in_haste(struct ts_conn *c)
+{
+    static const char cut[] = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 99\r\n\r\n{\"kind\":\"Sta";
+
+    while (ts_request(c)) {
+        char line[128];
+
+        base_fmt(line, sizeof line, "Authorization: Bearer %s\r\n", wanted);
+        if (strstr(c->req, line)) {
+            ts_answer(c, "200 OK", "", "{}");
+            continue;
+        }
+        ts_write(c, cut, sizeof cut - 1);
+        return;
+    }
+}
+
+Test(kube_client, a_refusal_that_is_cut_off_is_a_refusal)
+{
+    struct env *e;
+    struct got g;
+
+    wanted = "s3cret-two";
+    e = env_new(guarded_in_haste, NULL, NULL);
+    put_token(e, TOKEN);
+    g = fetch(e, "PUT", "/1", "{}");
+    cr_assert_eq(g.status, 401);
+    cr_assert_eq(e->s.n_reqs, 1);
+    put_token(e, "s3cret-two\n");
+    g = fetch(e, "PUT", "/2", "{}");
+    cr_assert_eq(g.status, 200, "%s", g.err);
+    cr_assert_eq(e->s.n_reqs, 3, "one refusal");
+    env_free(e);
+}
+
 Test(kube_client, a_refused_token_that_has_not_changed_is_not_tried_again)
 {
     struct env *e;
