@@ -105,7 +105,7 @@ static bool service_allows(const struct contract_object *service, const struct c
            !s->meta.deleting && base_prefix_covers(&s->pool, &c->prefix);
 }
 
-static const char *claim_pool(const struct store_write *w, bool *ret_invalid)
+static const char *claim_pool(const struct store_write *w)
 {
     const struct contract_claim_spec *c;
 
@@ -117,8 +117,7 @@ static const char *claim_pool(const struct store_write *w, bool *ret_invalid)
     for (size_t i = 0; i < w->services->n; i++)
         if (!service_allows(&w->services->v[i]->o, c))
             return "the service does not allow this prefix";
-    *ret_invalid = w->services->n == 0;
-    return *ret_invalid ? "there is no service that could allow this prefix" : NULL;
+    return NULL; /* an unknown name passes here; the foundation accepts none */
 }
 
 static const char *valid_until(const struct store_write *w)
@@ -272,16 +271,15 @@ static const char *operator_drain(const struct store_write *w)
                : "operators change only the drain annotation of an instance";
 }
 
-const char *store_policy(const struct store_write *w, bool *ret_invalid)
+const char *store_policy(const struct store_write *w)
 {
     const char *no;
 
-    *ret_invalid = false;
     if (!w->who)
         return NULL;
     no = deleting_rows(w);
     if (!no)
-        no = claim_pool(w, ret_invalid);
+        no = claim_pool(w);
     if (!no)
         no = valid_until(w);
     if (no)

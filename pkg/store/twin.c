@@ -199,13 +199,6 @@ static int refuse(struct store_resp *r, int code, int http, const char *reason, 
     return BASE_OK;
 }
 
-static int refuse_policy(struct store_resp *r, bool invalid, const char *kind, const char *name,
-                         const char *text)
-{
-    return invalid ? refuse(r, BASE_EINVAL, 422, "Invalid", kind, name, text)
-                   : refuse(r, BASE_EDENIED, 403, "Forbidden", kind, name, text);
-}
-
 /* The object of an answer; room was made before. */
 static void give(struct store_twin *t, struct store_resp *r, int http, const struct contract_object *o)
 {
@@ -287,7 +280,6 @@ static int create(struct store_twin *t, const struct store_write *w, const struc
     struct store_write write = *w;
     struct base_err err;
     uint8_t random[16];
-    bool invalid;
     size_t at;
     int rc;
 
@@ -302,9 +294,9 @@ static int create(struct store_twin *t, const struct store_write *w, const struc
     if (contract_validate(next, NULL, &err))
         return refuse(r, BASE_EINVAL, 422, "Invalid", contract_kind_name(kind), name, err.msg);
     write.next = next;
-    policy = store_policy(&write, &invalid);
+    policy = store_policy(&write);
     if (policy)
-        return refuse_policy(r, invalid, contract_kind_name(kind), name, policy);
+        return refuse(r, BASE_EDENIED, 403, "Forbidden", contract_kind_name(kind), name, policy);
     if (req->object->u.meta.rv[0])
         return refuse(r, BASE_EUNKNOWN, 500, "", contract_kind_name(kind), name,
                       "resourceVersion should not be set on objects to be created");
@@ -369,7 +361,6 @@ static int update(struct store_twin *t, const struct store_write *w, const struc
     struct contract_object *next = &t->out[1];
     const struct contract_object *old;
     struct base_err err;
-    bool invalid;
     size_t at;
     int rc;
 
@@ -399,9 +390,9 @@ static int update(struct store_twin *t, const struct store_write *w, const struc
         return refuse(r, BASE_EINVAL, 422, "Invalid", k, name, err.msg);
     write.next = next;
     write.old = old;
-    policy = store_policy(&write, &invalid);
+    policy = store_policy(&write);
     if (policy)
-        return refuse_policy(r, invalid, k, name, policy);
+        return refuse(r, BASE_EDENIED, 403, "Forbidden", k, name, policy);
     if (contract_spec_equal(next, old) && contract_status_equal(next, old) &&
         next->u.meta.drain == old->u.meta.drain && finalizers_equal(&next->u.meta, &old->u.meta)) {
         give(t, r, 200, old); /* a write that changes nothing keeps the resourceVersion */
@@ -427,7 +418,6 @@ static int erase(struct store_twin *t, const struct store_write *w, const struct
     struct store_write write = *w;
     const struct contract_object *old;
     struct contract_object *next = &t->out[1];
-    bool invalid;
     size_t at;
     int rc;
 
@@ -441,9 +431,9 @@ static int erase(struct store_twin *t, const struct store_write *w, const struct
         return refuse(r, BASE_ECONFLICT, 409, "Conflict", k, req->name,
                       "the resourceVersion in the precondition differs");
     write.old = old;
-    policy = store_policy(&write, &invalid);
+    policy = store_policy(&write);
     if (policy)
-        return refuse_policy(r, invalid, k, req->name, policy);
+        return refuse(r, BASE_EDENIED, 403, "Forbidden", k, req->name, policy);
     if (old->u.meta.n_finalizers == 0) {
         rc = commit(t, req->kind, at, true, NULL);
         r->code = BASE_OK;

@@ -29,8 +29,7 @@ struct store_write {
     const struct contract_object *old;  /* NULL for CREATE */
     const struct store_rows *services;
 };
-/* NULL when every policy passes, else the message of the first that does not. *ret_invalid: the server
- * answers 422 Invalid instead of 403 Forbidden (a policy that has no parameter object at all). */
-const char *store_policy(const struct store_write *w, bool *ret_invalid);
+/* NULL when every policy passes, else the message of the first that does not: 403 Forbidden. */
+const char *store_policy(const struct store_write *w);
 
 #endif

@@ -65,7 +65,9 @@ static void nothing_after_the_deadline(struct rig *r)
 
     NEED(r, rig_open_tun(r, 1, RIG_DEV), "device");
     NEED(r, rig_session(r, 0, 7, 1), "session");
-    for (int round = 0; round < 60; round++) {
+    /* A round in which this process did not run before the deadline says nothing: it does not count. */
+    for (int round = 0, counted = 0; counted < 60; round++) {
+        NEED(r, round < 600, "only %d of %d rounds had a packet before the deadline", counted, round);
         NEED(r, rig_flows(r, 0), "round %d: open does not pass", round);
         base_time deadline = loop_clock() + 15 * BASE_MS;
         ban(r, 0, deadline, BASE_TIME_NEVER);
@@ -73,7 +75,7 @@ static void nothing_after_the_deadline(struct rig *r)
         r->rx.last = f->rx.last = 0;
         traffic(r, 0, 30 * BASE_MS);
         rig_settle(r);
-        CHECK(r, r->rx.last > 0 && f->rx.last > 0, "round %d: nothing passed before the deadline", round);
+        counted += r->rx.last > 0 && f->rx.last > 0;
         CHECK(r, banned(r, 0) == 0,
               "round %d: %d packets passed that were sent after the deadline, the last %d us late", round,
               (int)banned(r, 0), (int)((r->rx.last - deadline) / BASE_US));

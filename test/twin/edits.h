@@ -185,6 +185,8 @@ E(rc_service_revoked, rc_1(r, s, o); SET(RC.service.name, "s3");
   RC.service.uid = uid_of(r, s, CONTRACT_SERVICE, "s3"))
 E(rc_service_unknown, new_claim(r, s, o, 90, "edge1"); SET(RC.service.name, "nope");
   RC.service.uid = sample_uuid(8))
+E(rc_service_none, new_claim(r, s, o, 92, "edge1"); SET(RC.service.name, "nope");
+  RC.service.uid = sample_uuid(8))
 E(rc_with_rv, new_claim(r, s, o, 91, "edge1"); SET(META.rv, "5"))
 E(rc_accept_above, RCS.accepted_epoch = 2; RCS.accepted_lease_uuid = RC.lease_uuid)
 E(rc_accept_lease, RCS.accepted_epoch = RC.epoch; RCS.accepted_lease_uuid = sample_uuid(101))
