@@ -296,6 +296,34 @@ Test(foundation_close, a_row_of_an_earlier_boot_ends_only_by_the_wait)
     rig_fini(&r);
 }
 
+/* Two machines of one name: each says on the row that the other's gate is shut, the session stops, the
+ * connector comes back with the next epoch, and so on without end (simulator seeds 32233, 31868, 80445,
+ * 81662). */
+Test(foundation_close, the_gate_of_another_machine_of_this_name_is_not_spoken_for)
+{
+    struct rig r;
+    unsigned from;
+
+    rig_init(&r);
+    r.inst.spec.renew.boot_id = r.other_boot;
+    rig_list(&r);
+    rig_claim_created(&r, 1);
+    r.claim.spec.holder.boot_id = r.other_boot;
+    r.claim.status.accepted_epoch = r.claim.status.gate.epoch = 1;
+    r.claim.status.accepted_lease_uuid = r.claim.spec.lease_uuid;
+    r.claim.status.gate.state = CONTRACT_GATE_OPEN;
+    from = r.n_trace;
+    rig_claim_changed(&r);
+    rig_run(&r, 60 * BASE_SEC, false);
+    cr_assert_eq(r.claim.status.gate.state, CONTRACT_GATE_OPEN);
+    cr_assert_eq(rig_status(&r, from), -1, "not a word on this row");
+
+    rig_new_process(&r); /* its instance was taken over: by then it has to be shut there, too */
+    rig_settle(&r);
+    cr_assert_eq(r.claim.status.gate.state, CONTRACT_GATE_CLOSED, "nothing open is left standing there");
+    rig_fini(&r);
+}
+
 Test(foundation_close, on_one_node_closing_and_accepting_are_one_write)
 {
     struct rig r;

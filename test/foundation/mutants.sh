@@ -96,6 +96,7 @@ run close-b-before-done status 'at == s->previous.epoch - 1 && fnd_gate_closed_h
 run close-a-device status '!cl->kern.active && !device_pending(c, cl, v)' '!cl->kern.active'
 run close-c-wait status 'if (fnd_waited(c, cl))
             closed' 'if (1) closed'
+run gate-of-other-boot status 's->gate.state == CONTRACT_GATE_OPEN && speaks(c, cl)' 's->gate.state == CONTRACT_GATE_OPEN'
 run close-left-read row 'r->left = true; r->read = true;' 'r->left = true;'
 run instance-gone-fresh instance 'if (i->row.fresh_id > claim_seen)
         return true;' 'return true;'

@@ -115,6 +115,22 @@ static void refuse(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_ve
     fnd_gate_log(c, cl, FND_LOG_REFUSE, cl->obj.spec.epoch, v->reason);
 }
 
+/* Whose word on the gate is it: that of the kernel that holds the row. A row of another boot of this node's
+ * name may be held by another machine that is alive and says the opposite (two machines of one name cannot be
+ * told from a reboot); it is spoken for only once its instance has a later epoch: then whoever held it has to
+ * be shut. */
+static bool speaks(const struct fnd_core *c, const struct fnd_claim *cl)
+{
+    const struct contract_holder *h = &cl->obj.spec.holder;
+    const struct fnd_instance *i;
+
+    if (fnd_is_me(c, h))
+        return true;
+    i = fnd_instance_find(c, h->instance);
+    return i && i->row.present && base_uuid_eq(&i->obj.meta.uid, &h->instance_uid) &&
+           i->obj.spec.epoch > h->instance_epoch;
+}
+
 static void holder_fields(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_verdict *v,
                           struct contract_claim *n, base_time *wake, bool *change)
 {
@@ -155,7 +171,8 @@ static void holder_fields(struct fnd_core *c, struct fnd_claim *cl, const struct
         return;
     }
     /* Said to be open, or closed for good: tell why it is shut. */
-    if (!k->active && ((s->gate.epoch == e && s->gate.state == CONTRACT_GATE_OPEN) || s->closed_epoch >= e)) {
+    if (!k->active && ((s->gate.epoch == e && s->gate.state == CONTRACT_GATE_OPEN && speaks(c, cl)) ||
+                       s->closed_epoch >= e)) {
         enum fnd_reason why = v->may == FND_MAY_YES ? FND_R_EXPIRED : v->reason;
 
         if (s->gate.epoch == e && s->gate.state == CONTRACT_GATE_CLOSED &&
