@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <openssl/evp.h>
+#include <stdatomic.h>
 
 #include "base/err.h"
 
@@ -185,10 +186,28 @@ bool base_prefix_covers(const struct base_prefix *outer, const struct base_prefi
     return inner->len >= outer->len && prefix_bits_match(&outer->addr, &inner->addr, outer->len);
 }
 
+/* Fetched once for the process: each fetch searches the providers under a lock and costs more than the
+ * digest. */
+static EVP_MD *sha256(void)
+{
+    static _Atomic(EVP_MD *) fetched;
+    EVP_MD *md = atomic_load(&fetched), *none = NULL;
+
+    if (md)
+        return md;
+    md = EVP_MD_fetch(NULL, "SHA256", NULL);
+    if (md && !atomic_compare_exchange_strong(&fetched, &none, md)) {
+        EVP_MD_free(md);
+        md = none;
+    }
+    return md;
+}
+
 int base_sha256(uint8_t ret[BASE_SHA256_SIZE], const void *a, size_t an, const void *b, size_t bn)
 {
+    EVP_MD *md = sha256();
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    int ok = ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) == 1 &&
+    int ok = md && ctx && EVP_DigestInit_ex(ctx, md, NULL) == 1 &&
              (!an || EVP_DigestUpdate(ctx, a, an) == 1) && (!bn || EVP_DigestUpdate(ctx, b, bn) == 1) &&
              EVP_DigestFinal_ex(ctx, ret, NULL) == 1;
 

@@ -59,6 +59,46 @@ int base_copy(char *dst, size_t size, const char *z)
     return base_copy_str(dst, size, base_str_of(z));
 }
 
+void base_copy_cut(char *dst, size_t size, const char *z)
+{
+    size_t n = z ? strnlen(z, size - 1) : 0;
+
+    if (n)
+        memcpy(dst, z, n);
+    dst[n] = '\0';
+}
+
+bool base_cat(char *dst, size_t size, const char *a, const char *b, const char *c)
+{
+    const char *part[] = {a, b, c ? c : ""};
+    size_t at = 0;
+
+    for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
+        size_t n = strlen(part[i]);
+
+        if (n >= size - at) {
+            base_copy_cut(dst + at, size - at, part[i]);
+            return false;
+        }
+        memcpy(dst + at, part[i], n + 1);
+        at += n;
+    }
+    return true;
+}
+
+void base_u64_text(char dst[BASE_U64_SIZE], uint64_t v)
+{
+    char digits[BASE_U64_SIZE];
+    size_t n = 0;
+
+    do
+        digits[n++] = (char)('0' + v % 10);
+    while (v /= 10);
+    for (size_t i = 0; i < n; i++)
+        dst[i] = digits[n - 1 - i];
+    dst[n] = '\0';
+}
+
 int base_parse_u64(struct base_str s, uint64_t max, uint64_t *ret)
 {
     uint64_t v = 0;

@@ -35,6 +35,13 @@ bool base_vfmt(char *dst, size_t size, const char *fmt, va_list ap) __attribute_
  * never cut. */
 int base_copy(char *dst, size_t size, const char *z);
 int base_copy_str(char *dst, size_t size, struct base_str s);
+/* For texts that people read: as much of z (NULL = "") as fits, at a fraction of what formatting costs. */
+void base_copy_cut(char *dst, size_t size, const char *z);
+/* a, b and c behind each other (c may be NULL). True, or false (cut) when they do not fit whole. */
+bool base_cat(char *dst, size_t size, const char *a, const char *b, const char *c);
+#define BASE_U64_SIZE 21
+/* Decimal, no sign, no leading zero. */
+void base_u64_text(char dst[BASE_U64_SIZE], uint64_t v);
 
 /* Decimal digits only, no sign, no spaces, no leading zero but "0". BASE_OK, BASE_EINVAL or BASE_ERANGE. */
 int base_parse_u64(struct base_str s, uint64_t max, uint64_t *ret);

@@ -50,6 +50,40 @@ Test(base_str, identifiers_are_never_cut)
     cr_assert_eq(base_copy(room, 0, ""), BASE_ERANGE);
 }
 
+Test(base_str, texts_are_cut_and_pieces_joined)
+{
+    char s[8];
+
+    base_copy_cut(s, sizeof s, "1234567");
+    cr_assert_str_eq(s, "1234567");
+    base_copy_cut(s, sizeof s, "123456789");
+    cr_assert_str_eq(s, "1234567");
+    base_copy_cut(s, sizeof s, NULL);
+    cr_assert_str_eq(s, "");
+    cr_assert(base_cat(s, sizeof s, "ab", ".", "cdef"));
+    cr_assert_str_eq(s, "ab.cdef");
+    cr_assert_not(base_cat(s, sizeof s, "ab", ".", "cdefg"));
+    cr_assert_str_eq(s, "ab.cdef");
+    cr_assert_not(base_cat(s, sizeof s, "abcdefgh", ".", NULL));
+    cr_assert_str_eq(s, "abcdefg");
+    cr_assert(base_cat(s, sizeof s, "", "", NULL));
+    cr_assert_str_eq(s, "");
+}
+
+Test(base_str, numbers_are_written_as_they_are_read)
+{
+    static const uint64_t rows[] = {0, 9, 10, 99, 100, 4294967296, UINT64_MAX};
+
+    for (size_t i = 0; i < BASE_LEN(rows); i++) {
+        char s[BASE_U64_SIZE];
+        uint64_t v = 77;
+
+        base_u64_text(s, rows[i]);
+        cr_assert_eq(base_parse_u64(base_str_of(s), UINT64_MAX, &v), BASE_OK, "%s", s);
+        cr_assert_eq(v, rows[i], "%s", s);
+    }
+}
+
 Test(base_str, dns_names)
 {
     static const struct {

@@ -272,6 +272,10 @@ bool contract_spec_equal(const struct contract_object *a, const struct contract_
 bool contract_status_equal(const struct contract_object *a, const struct contract_object *b);
 /* Status of `src` (same kind) into `dst`; NULL empties it. */
 void contract_copy_status(struct contract_object *dst, const struct contract_object *src);
+/* Bytes that an object of this kind uses, and a copy of just those: claims are half as large as bindings. A caller that
+ * keeps objects in blocks of that size never assigns them whole. */
+size_t contract_object_size(enum contract_kind kind);
+void contract_object_copy(struct contract_object *dst, const struct contract_object *src);
 
 /* What the CRDs' schema and CEL rules say, in C: is `next` a legal object, and a legal successor of `old` (NULL for a
  * creation)? Returns BASE_OK or BASE_EINVAL (the API server's 422) with a text that names the field. For a write of

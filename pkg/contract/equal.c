@@ -144,6 +144,16 @@ bool contract_status_equal(const struct contract_object *a, const struct contrac
     return a->kind == b->kind && (!status || contract_field_equal(status, &a->u, &b->u));
 }
 
+size_t contract_object_size(enum contract_kind kind)
+{
+    return offsetof(struct contract_object, u) + contract_kind_size(kind);
+}
+
+void contract_object_copy(struct contract_object *dst, const struct contract_object *src)
+{
+    memcpy(dst, src, contract_object_size(src->kind));
+}
+
 void contract_copy_status(struct contract_object *dst, const struct contract_object *src)
 {
     const struct contract_field *status = contract_schema_status(dst->kind);

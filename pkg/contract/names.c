@@ -20,7 +20,8 @@ static int check(const char *what, const char *z, size_t max, bool dots, struct 
 
 static int join(char *dst, const char *a, const char *b, const char *c, struct base_err *err)
 {
-    if (base_fmt(dst, CONTRACT_NAME_SIZE, c ? "%s.%s.%s" : "%s.%s", a, b, c))
+    if (base_cat(dst, CONTRACT_NAME_SIZE, a, ".", b) &&
+        (!c || base_cat(dst + strlen(dst), CONTRACT_NAME_SIZE - strlen(dst), ".", c, NULL)))
         return BASE_OK;
     dst[0] = '\0';
     return base_err_set(err, BASE_EINVAL,

@@ -68,19 +68,34 @@ static const char *form_text(enum contract_form form)
     return "";
 }
 
-struct place {
-    const char *path;
+struct place { /* where in the object; its path is made only when something is wrong there */
+    const struct place *in;
+    const char *name;
     struct base_err *err;
 };
+
+static void path_text(char *dst, size_t size, const struct place *p)
+{
+    size_t n;
+
+    dst[0] = '\0';
+    if (!p->in)
+        return;
+    path_text(dst, size, p->in);
+    n = strlen(dst);
+    (void)base_cat(dst + n, size - n, n ? "." : "", p->name, NULL);
+}
 
 static int wrong(const struct place *p, const struct contract_field *f, const void *base,
                  const char *expected)
 {
     struct base_buf b;
+    char path[160];
 
+    path_text(path, sizeof path, p);
     base_buf_init(&b, 1024);
     contract_print_field(&b, f, base);
-    (void)base_err_set(p->err, BASE_EINVAL, "%s: %.80s is not accepted; %s is expected", p->path,
+    (void)base_err_set(p->err, BASE_EINVAL, "%s: %.80s is not accepted; %s is expected", path,
                        b.data ? b.data : "the value", expected);
     base_buf_fini(&b);
     return BASE_EINVAL;
@@ -226,14 +241,15 @@ static int check_field(const struct contract_field *f, const void *base, const s
 static int check_fields(const struct contract_field *table, const void *base, const struct place *p)
 {
     for (const struct contract_field *f = table; f->name; f++) {
+        struct place in = {p, f->name, p->err};
         char path[160];
-        struct place in = {path, p->err};
         int rc;
 
-        (void)base_fmt(path, sizeof path, "%s%s%s", p->path, *p->path ? "." : "", f->name);
         if (!contract_field_present(f, base)) {
-            if (f->required)
+            if (f->required) {
+                path_text(path, sizeof path, &in);
                 return base_err_set(p->err, BASE_EINVAL, "%s: is missing; set it", path);
+            }
             continue;
         }
         rc = check_field(f, base, &in);
@@ -255,7 +271,7 @@ static bool name_is(obj *n, const char *a, const char *b)
 {
     char want[CONTRACT_NAME_SIZE + CONTRACT_NAME_SIZE];
 
-    (void)base_fmt(want, sizeof want, "%s.%s", a, b);
+    (void)base_cat(want, sizeof want, a, ".", b);
     return strcmp(n->u.meta.name, want) == 0;
 }
 
@@ -546,7 +562,7 @@ static bool rc_instance(obj *n, obj *o)
 {
     char want[CONTRACT_NAME_SIZE];
 
-    (void)base_fmt(want, sizeof want, "%s.%s", N_SPEC(claim)->provider, N_SPEC(claim)->holder.node);
+    (void)base_cat(want, sizeof want, N_SPEC(claim)->provider, ".", N_SPEC(claim)->holder.node);
     return strcmp(N_SPEC(claim)->holder.instance, want) == 0;
 }
 static bool rc_first(obj *n, obj *o)
@@ -698,7 +714,7 @@ int contract_validate(const struct contract_object *next, const struct contract_
                       struct base_err *err)
 {
     const struct contract_field *top = contract_schema(next->kind);
-    struct place p = {"", err};
+    struct place p = {NULL, "", err};
     int rc;
 
     if (!top)

@@ -903,7 +903,7 @@ void session_conn_check(const struct session_core *c, const struct session_conn 
     bool claim = !base_uuid_is_zero(&k->uid);
     assert(n->used);
     assert(n->state < CONN_STATE_N);
-    assert((n->desk == -1) || (n->desk >= 0 && n->desk < SESSION_DESKS));
+    assert((n->desk == -1) || (n->desk >= 0 && (unsigned)n->desk < c->n_desks));
     if (n->req.flow != 0)
         assert(session_flow_find(&c->flows, n->req.flow) == (uint32_t)(n - c->conn));
     if (n->ses.flow != 0)

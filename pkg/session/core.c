@@ -39,6 +39,9 @@ static int check_config(const struct session_config *cfg, struct base_err *err)
                             cfg->max_services, cfg->max_attachments);
     if (base_uuid_is_zero(&cfg->node_uid) || base_uuid_is_zero(&cfg->boot_id))
         return base_err_set(err, BASE_EINVAL, "node UID or boot id is missing");
+    if (cfg->max_guests > SESSION_GUESTS)
+        return base_err_set(err, BASE_EINVAL, "limits: guests is %u; use 0 to %u", cfg->max_guests,
+                            SESSION_GUESTS);
     return BASE_OK;
 }
 
@@ -51,6 +54,9 @@ int session_core_new(struct session_core **ret, const struct session_config *cfg
     if (!c)
         return base_err_set(err, BASE_ENOMEM, "no memory for the session core");
     c->cfg = *cfg;
+    if (c->cfg.max_guests == 0)
+        c->cfg.max_guests = SESSION_GUESTS;
+    c->n_desks = cfg->max_connectors < SESSION_DESKS ? cfg->max_connectors : SESSION_DESKS;
     memcpy(&c->prng.state, cfg->seed, sizeof c->prng.state);
     rc = contract_instance_name(c->inst.name, cfg->provider, cfg->node, err);
     if (rc != BASE_OK) {
@@ -74,14 +80,14 @@ int session_core_new(struct session_core **ret, const struct session_config *cfg
     c->svc = base_calloc(cfg->max_services, sizeof *c->svc);
     c->conn = base_calloc(cfg->max_connectors, sizeof *c->conn);
     c->job = base_calloc(c->n_jobs, sizeof *c->job);
-    c->desk = base_calloc(SESSION_DESKS, sizeof *c->desk);
+    c->desk = base_calloc(c->n_desks, sizeof *c->desk);
     c->name_bucket = base_calloc(buckets, sizeof *c->name_bucket);
-    c->guest = base_calloc(SESSION_GUESTS, sizeof *c->guest);
+    c->guest = base_calloc(c->cfg.max_guests, sizeof *c->guest);
     c->guest_free = UINT32_MAX;
     c->identities = authority_index_new(cfg->max_connectors);
     rc = session_timers_init(&c->timers, ENTITY_FIXED + cfg->max_attachments + cfg->max_connectors +
-                                             c->n_jobs + SESSION_GUESTS);
-    if (rc != BASE_OK || session_flows_init(&c->flows, cfg->max_connectors + SESSION_GUESTS) != BASE_OK ||
+                                             c->n_jobs + c->cfg.max_guests);
+    if (rc != BASE_OK || session_flows_init(&c->flows, cfg->max_connectors + c->cfg.max_guests) != BASE_OK ||
         !c->att || !c->svc || !c->conn || !c->job || !c->guest || !c->desk || !c->name_bucket ||
         !c->identities) {
         session_core_free(c);
@@ -93,7 +99,7 @@ int session_core_new(struct session_core **ret, const struct session_config *cfg
         c->conn[i].next = i + 1 < cfg->max_connectors ? i + 1 : NO_CONN;
     for (uint32_t i = 0; i < c->n_jobs; i++)
         c->job[i].next_free = i + 1 < c->n_jobs ? i + 1 : UINT32_MAX;
-    for (unsigned i = 0; i < SESSION_DESKS; i++)
+    for (unsigned i = 0; i < c->n_desks; i++)
         c->desk_free[c->n_desk_free++] = (int16_t)i;
     c->proof[PROOF_BINDINGS].kind = CONTRACT_BINDING;
     c->proof[PROOF_SERVICES].kind = CONTRACT_SERVICE;
@@ -653,7 +659,7 @@ void session_core_check(const struct session_core *c)
         }
     }
     assert(busy == c->busy);
-    assert(desks + c->n_desk_free == SESSION_DESKS);
+    assert(desks + c->n_desk_free == c->n_desks);
     for (uint32_t i = 0; i < c->guest_fresh; i++)
         session_guest_check(c, &c->guest[i]);
     for (uint32_t i = 0; i < c->n_jobs; i++)

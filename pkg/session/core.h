@@ -44,6 +44,7 @@ struct session_config { /* copied; const for the life of the core */
     } policy;
     uint32_t max_connectors; /* bindings known at once; beyond it: BASE_EFULL in the trace, 503 */
     uint32_t max_services, max_attachments;
+    uint32_t max_guests; /* requests about which the policy is being asked at once; 0 = 512, the most */
 };
 int session_core_new(struct session_core **ret, const struct session_config *cfg, struct base_err *err);
 struct session_core *session_core_free(struct session_core *c);

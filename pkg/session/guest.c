@@ -24,7 +24,7 @@ static struct session_guest *take(struct session_core *c)
     if (c->guest_free != NONE) {
         g = &c->guest[c->guest_free];
         c->guest_free = g->next_free;
-    } else if (c->guest_fresh < SESSION_GUESTS) {
+    } else if (c->guest_fresh < c->cfg.max_guests) {
         g = &c->guest[c->guest_fresh++];
     } else {
         return NULL;

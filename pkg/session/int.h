@@ -32,13 +32,13 @@
 #define SESSION_AUDIT_WAIT (5 * BASE_SEC)
 #define SESSION_POLICY_WAIT (4 * BASE_SEC) /* an answer of the policy's outside that does not come */
 #define SESSION_POLICY_RETRY_MAX (2 * BASE_SEC)
-#define SESSION_GUESTS 512   /* requests that the policy is being asked about */
+#define SESSION_GUESTS 512   /* requests that the policy is being asked about, at most */
 #define SESSION_GUEST_ASKS 6 /* questions for one of them */
 #define SESSION_RETRY_MIN (100 * BASE_MS)
 #define SESSION_RETRY_MAX (500 * BASE_MS)
 #define SESSION_DRAIN_WAIT (15 * BASE_SEC) /* then the process may go, whatever did not land */
 #define SESSION_LOOPS_MAX 200 /* steps of arbitration for one request: two for each prefix that is taken */
-#define SESSION_DESKS 64      /* rows between the read and the write that it decides */
+#define SESSION_DESKS 64      /* rows between the read and the write that it decides, at most */
 #define SESSION_PROOFS 4      /* of one collection, on their way at once */
 #define SESSION_PROOF_AGAIN (4 * BASE_SEC)
 #define SESSION_RENEWALS 1024 /* renewals sent and remembered, to tell a twin */
@@ -448,7 +448,7 @@ struct session_core {
     uint32_t guest_free, guest_fresh; /* from guest_fresh on they were never used */
     struct contract_claim *desk;
     int16_t desk_free[SESSION_DESKS];
-    unsigned n_desk_free;
+    unsigned n_desks, n_desk_free; /* a connector has one at most */
     uint32_t *name_bucket, name_mask, conn_free;
     struct authority_index *identities;
     struct session_timers timers;

@@ -45,30 +45,13 @@ uint64_t session_get(struct session_core *c, uint32_t entity, enum contract_kind
     return fx->u.store.ask;
 }
 
-static size_t object_size(enum contract_kind kind)
-{
-    switch (kind) {
-    case CONTRACT_INSTANCE:
-        return offsetof(struct contract_object, u) + sizeof(struct contract_instance);
-    case CONTRACT_ATTACHMENT:
-        return offsetof(struct contract_object, u) + sizeof(struct contract_attachment);
-    case CONTRACT_SERVICE:
-        return offsetof(struct contract_object, u) + sizeof(struct contract_service);
-    case CONTRACT_CLAIM:
-        return offsetof(struct contract_object, u) + sizeof(struct contract_claim);
-    case CONTRACT_BINDING:
-        break;
-    }
-    return sizeof(struct contract_object);
-}
-
 uint64_t session_write(struct session_core *c, uint32_t entity, enum session_fx_kind fx_kind,
                        enum contract_kind kind, const struct base_correlation *correlation, bool renewal,
                        struct contract_object **ret_object)
 {
     assert(c->n_objects < SESSION_OBJECTS_MAX);
     struct contract_object *o = &c->out->objects[c->n_objects++];
-    memset(o, 0, object_size(kind));
+    memset(o, 0, contract_object_size(kind));
     o->kind = kind;
     struct session_fx *fx = session_fx(c, fx_kind);
     fx->u.store.ask = session_ask(c, entity);
@@ -86,12 +69,12 @@ void session_trace(struct session_core *c, const char *what, const char *name, c
                    const struct base_correlation *correlation, bool warning)
 {
     struct session_fx *fx = session_fx(c, SESSION_FX_TRACE);
-    (void)base_fmt(fx->u.trace.what, sizeof fx->u.trace.what, "%s", what);
-    (void)base_fmt(fx->u.trace.name, sizeof fx->u.trace.name, "%s", name);
-    (void)base_fmt(fx->u.trace.from, sizeof fx->u.trace.from, "%s", from);
-    (void)base_fmt(fx->u.trace.to, sizeof fx->u.trace.to, "%s", to);
-    (void)base_fmt(fx->u.trace.by, sizeof fx->u.trace.by, "%s", by);
-    (void)base_fmt(fx->u.trace.reason, sizeof fx->u.trace.reason, "%s", reason ? reason : "");
+    base_copy_cut(fx->u.trace.what, sizeof fx->u.trace.what, what);
+    base_copy_cut(fx->u.trace.name, sizeof fx->u.trace.name, name);
+    base_copy_cut(fx->u.trace.from, sizeof fx->u.trace.from, from);
+    base_copy_cut(fx->u.trace.to, sizeof fx->u.trace.to, to);
+    base_copy_cut(fx->u.trace.by, sizeof fx->u.trace.by, by);
+    base_copy_cut(fx->u.trace.reason, sizeof fx->u.trace.reason, reason);
     fx->u.trace.epoch = epoch;
     if (correlation)
         fx->u.trace.correlation = *correlation;
@@ -104,8 +87,8 @@ struct session_audit *session_audit(struct session_core *c, enum session_audit_e
     struct session_audit *a = &session_fx(c, SESSION_FX_AUDIT)->u.audit;
     a->event = event;
     a->allowed = allowed;
-    (void)base_fmt(a->reason, sizeof a->reason, "%s", reason ? reason : "");
-    (void)base_fmt(a->object, sizeof a->object, "%s", object ? object : "");
+    base_copy_cut(a->reason, sizeof a->reason, reason);
+    base_copy_cut(a->object, sizeof a->object, object);
     return a;
 }
 

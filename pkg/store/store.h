@@ -98,6 +98,10 @@ struct store_event {
  * the watcher may move on (a bookmark); BASE_EGONE: `rv` is older than the kept history (410). */
 int store_twin_watch(struct store_twin *t, enum contract_kind kind, const struct store_selector *sel, const char *rv,
                      struct store_event *ret_event, char ret_rv[CONTRACT_RV_SIZE]);
+/* The same without a copy, for many watchers: *version moves on; the object is borrowed until the twin's next call, and
+ * with STORE_DELETED its resourceVersion is that of its last content (the deletion's is *version). */
+int store_twin_change(struct store_twin *t, enum contract_kind kind, const struct store_selector *sel, uint64_t *version,
+                      enum store_event_type *ret_type, const struct contract_object **ret_object);
 /* Current resourceVersion (of a LIST). */
 void store_twin_rv(const struct store_twin *t, char ret[CONTRACT_RV_SIZE]);
 /* Forgets watch history up to now (later watches from older versions get 410). */

@@ -46,11 +46,13 @@ static void version_unref(struct store_version *v)
 
 static struct store_version *version_new(const struct contract_object *o)
 {
-    struct store_version *v = base_calloc(1, sizeof *v);
+    /* the copy fills it */
+    struct store_version *v =
+        base_realloc(NULL, offsetof(struct store_version, o) + contract_object_size(o->kind));
 
     if (v) {
         v->refs = 1;
-        v->o = *o;
+        contract_object_copy(&v->o, o);
     }
     return v;
 }
@@ -73,6 +75,12 @@ static int grow(void *array, size_t *cap, size_t need, size_t max, size_t size)
     *p = q;
     *cap = n;
     return BASE_OK;
+}
+
+static void rv_text(char ret[CONTRACT_RV_SIZE], uint64_t rv)
+{
+    _Static_assert(CONTRACT_RV_SIZE >= BASE_U64_SIZE, "a resourceVersion of the twin fits");
+    base_u64_text(ret, rv);
 }
 
 /* ---- the twin itself ---- */
@@ -146,7 +154,7 @@ static bool find(const struct store_rows *rows, const char *name, size_t *ret_at
 
 void store_twin_rv(const struct store_twin *t, char ret[CONTRACT_RV_SIZE])
 {
-    (void)base_fmt(ret, CONTRACT_RV_SIZE, "%llu", (unsigned long long)t->rv);
+    rv_text(ret, t->rv);
 }
 
 void store_twin_compact(struct store_twin *t)
@@ -204,7 +212,7 @@ static void give(struct store_twin *t, struct store_resp *r, int http, const str
 {
     r->code = BASE_OK;
     r->http_status = http;
-    t->out[0] = *o;
+    contract_object_copy(&t->out[0], o);
     r->objects = t->out;
     r->n_objects = 1;
 }
@@ -283,7 +291,7 @@ static int create(struct store_twin *t, const struct store_write *w, const struc
     size_t at;
     int rc;
 
-    *next = *req->object;
+    contract_object_copy(next, req->object);
     next->u.meta = (struct contract_meta){.generation = 1, .created = whole_second(w->wall)};
     (void)base_copy(next->u.meta.name, sizeof next->u.meta.name, name);
     take_meta(&next->u.meta, &req->object->u.meta);
@@ -339,11 +347,11 @@ static void merge(struct contract_object *next, const struct store_req *req,
                   const struct contract_object *old)
 {
     if (req->op == STORE_UPDATE_STATUS) {
-        *next = *old;
+        contract_object_copy(next, old);
         contract_copy_status(next, req->object);
         return;
     }
-    *next = *req->object;
+    contract_object_copy(next, req->object);
     next->u.meta = old->u.meta;
     take_meta(&next->u.meta, &req->object->u.meta);
     contract_copy_status(next, old);
@@ -441,7 +449,7 @@ static int erase(struct store_twin *t, const struct store_write *w, const struct
         return rc;
     }
     if (!old->u.meta.deleting) {
-        *next = *old;
+        contract_object_copy(next, old);
         next->u.meta.deleting = whole_second(w->wall);
         next->u.meta.generation++;
         rc = commit(t, req->kind, at, true, next);
@@ -476,7 +484,7 @@ static int list(struct store_twin *t, const struct store_req *req, struct store_
         return BASE_ENOMEM;
     for (size_t i = 0; i < rows->n; i++)
         if (store_selector_match(&req->selector, &rows->v[i]->o))
-            t->out[r->n_objects++] = rows->v[i]->o;
+            contract_object_copy(&t->out[r->n_objects++], &rows->v[i]->o);
     r->code = BASE_OK;
     r->http_status = 200;
     r->objects = t->out;
@@ -517,44 +525,66 @@ int store_twin_do(struct store_twin *t, const struct store_identity *who, base_w
 }
 
 /* ---- watch ---- */
-/* One change as a watcher with `sel` sees it; false: not at all. */
-static bool seen(const struct change *c, const struct store_selector *sel, struct store_event *ret)
+/* One change as a watcher with `sel` sees it; NULL: not at all. */
+static const struct contract_object *seen(const struct change *c, const struct store_selector *sel,
+                                          enum store_event_type *ret_type)
 {
     bool now = c->now && store_selector_match(sel, &c->now->o),
          was = c->was && store_selector_match(sel, &c->was->o);
 
     if (!now && !was)
-        return false;
-    ret->type = now ? (was ? STORE_MODIFIED : STORE_ADDED) : STORE_DELETED;
-    ret->object = now ? c->now->o : c->was->o;
-    if (!now)
-        (void)base_fmt(ret->object.u.meta.rv, sizeof ret->object.u.meta.rv, "%llu",
-                       (unsigned long long)c->rv);
-    return true;
+        return NULL;
+    *ret_type = now ? (was ? STORE_MODIFIED : STORE_ADDED) : STORE_DELETED;
+    return now ? &c->now->o : &c->was->o;
+}
+
+int store_twin_change(struct store_twin *t, enum contract_kind kind, const struct store_selector *sel,
+                      uint64_t *version, enum store_event_type *ret_type,
+                      const struct contract_object **ret_object)
+{
+    size_t lo = 0, hi = t->n_history;
+
+    if (*version < t->compacted)
+        return BASE_EGONE;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (t->history[mid].rv <= *version)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    for (; lo < t->n_history; lo++) {
+        if (t->history[lo].kind != kind)
+            continue;
+        *ret_object = seen(&t->history[lo], sel, ret_type);
+        if (!*ret_object)
+            continue;
+        *version = t->history[lo].rv;
+        return BASE_OK;
+    }
+    if (*version < t->rv) /* a version of the future stays where it is: 200 and silence */
+        *version = t->rv;
+    return BASE_EAGAIN;
 }
 
 int store_twin_watch(struct store_twin *t, enum contract_kind kind, const struct store_selector *sel,
                      const char *rv, struct store_event *ret_event, char ret_rv[CONTRACT_RV_SIZE])
 {
-    size_t lo = 0, hi = t->n_history;
-    uint64_t from;
+    const struct contract_object *o;
+    uint64_t version;
+    int rc;
 
-    if (base_parse_u64(base_str_of(rv), UINT64_MAX, &from) || from < t->compacted)
+    if (base_parse_u64(base_str_of(rv), UINT64_MAX, &version))
         return BASE_EGONE;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (t->history[mid].rv <= from)
-            lo = mid + 1;
-        else
-            hi = mid;
+    rc = store_twin_change(t, kind, sel, &version, &ret_event->type, &o);
+    if (rc == BASE_EGONE)
+        return rc;
+    rv_text(ret_rv, version);
+    if (rc == BASE_OK) {
+        contract_object_copy(&ret_event->object, o);
+        if (ret_event->type == STORE_DELETED)
+            rv_text(ret_event->object.u.meta.rv, version);
     }
-    for (; lo < t->n_history; lo++)
-        if (t->history[lo].kind == kind && seen(&t->history[lo], sel, ret_event)) {
-            (void)base_fmt(ret_rv, CONTRACT_RV_SIZE, "%llu", (unsigned long long)t->history[lo].rv);
-            return BASE_OK;
-        }
-    /* a version of the future stays where it is: 200 and silence */
-    (void)base_fmt(ret_rv, CONTRACT_RV_SIZE, "%llu", (unsigned long long)(from > t->rv ? from : t->rv));
-    return BASE_EAGAIN;
+    return rc;
 }

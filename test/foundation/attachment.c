@@ -138,7 +138,7 @@ static bool instance_agrees(struct fnd_core *c, const struct contract_attachment
 
     return i && base_uuid_eq(&i->obj.meta.uid, &o->spec.instance.uid) && !i->obj.meta.deleting &&
            i->obj.spec.epoch == o->spec.instance_epoch && fnd_instance_live(c, i) &&
-           base_fmt(name, sizeof name, "%s.%s", o->spec.instance.name, o->spec.vpc) &&
+           base_cat(name, sizeof name, o->spec.instance.name, ".", o->spec.vpc) &&
            strcmp(name, o->meta.name) == 0;
 }
 
@@ -188,7 +188,7 @@ static void accept(struct fnd_core *c, struct fnd_attachment *a)
         return;
     s = &o->u.attachment.status;
     s->accepted_instance_epoch = a->obj.spec.instance_epoch;
-    fnd_device_name(s->device, &a->obj.meta.uid, a->obj.spec.instance_epoch);
+    (void)base_copy(s->device, sizeof s->device, fnd_device_of(a, a->obj.spec.instance_epoch));
     s->mtu = c->cfg.mtu;
     fnd_cond_set(c, &s->accepted, true, "Accepted", "", a->obj.meta.generation, &change);
     fnd_cond_set(c, &s->ready, false, fnd_reason_text(FND_R_MAKING_DEVICE), "", a->obj.meta.generation,
@@ -200,8 +200,8 @@ static void accept(struct fnd_core *c, struct fnd_attachment *a)
 static void eval(struct fnd_core *c, struct fnd_attachment *a)
 {
     const struct contract_attachment *o = &a->obj;
-    char name[CONTRACT_DEVICE_SIZE];
     const struct fnd_device *d;
+    const char *name;
     struct fnd_record *r;
 
     if (!a->row.present || a->row.ask != FND_ASK_NONE || !c->coll[FND_ATTACHMENTS].listed)
@@ -223,7 +223,7 @@ static void eval(struct fnd_core *c, struct fnd_attachment *a)
     r = record(c, a);
     if (!r)
         return;
-    fnd_device_name(name, &o->meta.uid, o->spec.instance_epoch);
+    name = fnd_device_of(a, o->spec.instance_epoch);
     d = fnd_device_find(c, name);
     if (d && d->present) {
         if (!r->made) {

@@ -136,6 +136,10 @@ struct fnd_attachment {
     struct contract_attachment obj;
     struct base_uuid tried_uid; /* this process asked to accept this epoch */
     int64_t tried_epoch;
+    /* the device of one instance epoch: a digest that is looked at often */
+    struct base_uuid device_uid;
+    int64_t device_epoch; /* 0 = not made yet */
+    char device[CONTRACT_DEVICE_SIZE];
 };
 
 struct fnd_service {
@@ -290,6 +294,8 @@ bool fnd_attachment_answer(struct fnd_core *c, const struct fnd_in *in);
 void fnd_attachment_eval(struct fnd_core *c);
 bool fnd_attachment_node_is(const char *instance_name, const char *node);
 
+/* The name of this attachment's device in that instance epoch; borrowed until the next call. */
+const char *fnd_device_of(struct fnd_attachment *a, int64_t instance_epoch);
 void fnd_device_found(struct fnd_core *c, const char *name, bool present);
 bool fnd_device_done(struct fnd_core *c, uint64_t op, bool ok);
 void fnd_device_eval(struct fnd_core *c);

@@ -12,7 +12,17 @@ void fnd_device_name(char dst[CONTRACT_DEVICE_SIZE], const struct base_uuid *att
     if (base_sha256(sum, attachment_uid->b, sizeof attachment_uid->b, e, sizeof e))
         memcpy(sum, attachment_uid->b, 4); /* no memory for a digest: still a name, unique enough to go on */
     base_hex(hex, sum, 4);
-    base_fmt(dst, CONTRACT_DEVICE_SIZE, "hf%s", hex);
+    base_cat(dst, CONTRACT_DEVICE_SIZE, "hf", hex, NULL);
+}
+
+const char *fnd_device_of(struct fnd_attachment *a, int64_t instance_epoch)
+{
+    if (a->device_epoch != instance_epoch || !base_uuid_eq(&a->device_uid, &a->obj.meta.uid)) {
+        fnd_device_name(a->device, &a->obj.meta.uid, instance_epoch);
+        a->device_uid = a->obj.meta.uid;
+        a->device_epoch = instance_epoch;
+    }
+    return a->device;
 }
 
 struct fnd_device *fnd_device_find(const struct fnd_core *c, const char *name)
@@ -68,15 +78,13 @@ void fnd_device_found(struct fnd_core *c, const char *name, bool present)
 bool fnd_device_wanted(struct fnd_core *c, const char *name)
 {
     for (unsigned i = 0; i < c->cfg.max_attachments; i++) {
-        const struct fnd_attachment *a = &c->attachments[i];
+        struct fnd_attachment *a = &c->attachments[i];
         const struct contract_attachment *o = &a->obj;
         const struct fnd_instance *in;
-        char own[CONTRACT_DEVICE_SIZE];
 
         if (!a->row.used || !a->row.present || o->meta.deleting || !o->status.accepted_instance_epoch)
             continue;
-        fnd_device_name(own, &o->meta.uid, o->status.accepted_instance_epoch);
-        if (strcmp(own, name) != 0)
+        if (strcmp(fnd_device_of(a, o->status.accepted_instance_epoch), name) != 0)
             continue;
         in = fnd_instance_find(c, o->spec.instance.name);
         return in && in->row.present && !in->obj.meta.deleting &&

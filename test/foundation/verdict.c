@@ -113,9 +113,9 @@ static enum fnd_reason instance_says(struct fnd_core *c, const struct contract_c
 static enum fnd_reason attachment_says(struct fnd_core *c, const struct contract_claim_spec *s,
                                        const char **ret_device)
 {
-    const struct fnd_attachment *a = fnd_attachment_find(c, s->attachment.name);
+    struct fnd_attachment *a = fnd_attachment_find(c, s->attachment.name);
     const struct fnd_device *d;
-    char name[CONTRACT_DEVICE_SIZE];
+    const char *name;
 
     if (!a || !a->row.present || a->obj.meta.deleting ||
         !base_uuid_eq(&a->obj.meta.uid, &s->attachment.uid) ||
@@ -126,7 +126,7 @@ static enum fnd_reason attachment_says(struct fnd_core *c, const struct contract
     if (a->obj.spec.instance_epoch != s->holder.instance_epoch ||
         a->obj.status.accepted_instance_epoch != s->holder.instance_epoch)
         return FND_R_ATTACHMENT_NOT_READY;
-    fnd_device_name(name, &a->obj.meta.uid, a->obj.spec.instance_epoch);
+    name = fnd_device_of(a, a->obj.spec.instance_epoch);
     d = fnd_device_find(c, name);
     if (!d || !d->present || d->op_id || !fnd_device_wanted(c, name))
         return FND_R_ATTACHMENT_NOT_READY;

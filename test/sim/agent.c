@@ -43,6 +43,32 @@ static void ask(struct sim_world *w, struct sim_proc *p, const struct session_fx
     sim_api_send(w, p, r, STORE_TIMEOUT);
 }
 
+/* The observer's note on whose record it is. One that was lost would look like a claim without a record. */
+static void remember(struct sim_world *w, struct sim_proc *p, const struct session_audit *a)
+{
+    for (unsigned i = 0; i < BASE_LEN(p->audit_wait); i++)
+        if (!p->audit_wait[i].ask) {
+            p->audit_wait[i] = (struct sim_wait){a->ask, a->lease_uuid};
+            return;
+        }
+    sim_fail(w, "sim: too many records are on their way to the disk", "more than %zu",
+             BASE_LEN(p->audit_wait));
+}
+
+static void durable_or_not(struct sim_proc *p, uint64_t ask, bool durable)
+{
+    for (unsigned i = 0; i < BASE_LEN(p->audit_wait); i++) {
+        struct sim_wait *k = &p->audit_wait[i];
+
+        if (k->ask != ask)
+            continue;
+        if (durable)
+            p->audited[p->n_audited++ % BASE_LEN(p->audited)] = k->id;
+        k->ask = 0;
+        return;
+    }
+}
+
 static void audit(struct sim_world *w, struct sim_proc *p, const struct session_audit *a)
 {
     base_time at = w->now + 300 * BASE_US + (base_time)sim_draw(p, 3 * BASE_MS);
@@ -59,7 +85,7 @@ static void audit(struct sim_world *w, struct sim_proc *p, const struct session_
         sim_fired(w, SIM_F_AUDIT_SLOW);
         at += (base_time)sim_draw(p, 8 * BASE_SEC);
     }
-    p->audit_wait[p->n_audit_wait++ % BASE_LEN(p->audit_wait)] = (struct sim_wait){a->ask, a->lease_uuid};
+    remember(w, p, a);
     e = sim_post(w, at, SIM_EV_AUDIT, p);
     e->a = a->ask;
     e->b = durable;
@@ -306,9 +332,7 @@ void sim_agent_event(struct sim_world *w, struct sim_proc *p, struct sim_event *
         in.ev = SESSION_EV_AUDIT;
         in.u.audit.ask = ev->a;
         in.u.audit.durable = ev->b != 0;
-        for (unsigned i = 0; i < BASE_LEN(p->audit_wait) && ev->b; i++)
-            if (p->audit_wait[i].ask == ev->a)
-                p->audited[p->n_audited++ % BASE_LEN(p->audited)] = p->audit_wait[i].id;
+        durable_or_not(p, ev->a, ev->b != 0);
         break;
     case SIM_EV_TUN:
         in.ev = SESSION_EV_TUN;
@@ -387,7 +411,8 @@ struct sim_proc *sim_agent_start(struct sim_world *w, int node, const uint8_t se
                                  .policy = SESSION_POLICY_KUBERNETES,
                                  .max_connectors = SIM_CLIENTS + 2,
                                  .max_services = 4,
-                                 .max_attachments = 2};
+                                 .max_attachments = 2,
+                                 .max_guests = 16};
     struct base_err err = {0};
 
     if (!p || n->off)

@@ -125,7 +125,7 @@ static void answer(struct sim_world *w, struct sim_proc *p, struct sim_req *r, c
         if (!r->objects)
             abort();
         for (size_t i = 0; i < r->n_objects; i++)
-            memcpy(&r->objects[i], &resp->objects[i], sim_object_size(resp->objects[i].kind));
+            contract_object_copy(&r->objects[i], &resp->objects[i]);
     }
     post_req(w, w->now + back, SIM_EV_ANSWER, p, r);
 }

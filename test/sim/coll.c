@@ -50,8 +50,8 @@ static void timer(struct sim_world *w, struct sim_proc *p, unsigned i, base_time
 void sim_coll_pump(struct sim_world *w, struct sim_proc *p, unsigned i)
 {
     struct sim_coll *c = &p->coll[i];
-    char from[CONTRACT_RV_SIZE], to[CONTRACT_RV_SIZE];
-    struct store_event ev;
+    const struct contract_object *o;
+    enum store_event_type type;
     int rc;
 
     if (!c->open)
@@ -60,13 +60,11 @@ void sim_coll_pump(struct sim_world *w, struct sim_proc *p, unsigned i)
         base_time at = w->now + sim_delay(w, p);
         struct sim_event *e;
 
-        (void)base_fmt(from, sizeof from, "%llu", (unsigned long long)c->sent);
-        rc = store_twin_watch(w->twin, c->kind, &c->sel, from, &ev, to);
+        rc = store_twin_change(w->twin, c->kind, &c->sel, &c->sent, &type, &o);
         if (rc == BASE_EGONE) {
             sim_coll_break(w, p, i, true);
             return;
         }
-        (void)base_parse_u64(base_str_of(to), UINT64_MAX, &c->sent);
         if (rc != BASE_OK)
             return;
         at += w->lag_by[p->front][c->kind];
@@ -75,9 +73,11 @@ void sim_coll_pump(struct sim_world *w, struct sim_proc *p, unsigned i)
         at = base_time_max(at, p->link.down_until);
         c->next_at = base_time_max(c->next_at, at);
         e = sim_post(w, c->next_at, SIM_EV_ROW, p);
-        e->a = i | (uint64_t)(ev.type == STORE_DELETED) << 8 | (uint64_t)c->stream << 16;
+        e->a = i | (uint64_t)(type == STORE_DELETED) << 8 | (uint64_t)c->stream << 16;
         e->b = c->sent;
-        e->object = sim_object(w, &ev.object);
+        e->object = sim_object(w, o);
+        if (type == STORE_DELETED)
+            base_u64_text(e->object->u.meta.rv, c->sent);
     }
 }
 

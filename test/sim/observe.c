@@ -364,8 +364,10 @@ void sim_saw_write(struct sim_world *w, const struct sim_req *r, enum store_op o
 /* ---- what a process sends ---- */
 static bool audited(const struct sim_proc *p, const struct base_uuid *id)
 {
-    for (unsigned i = 0; i < BASE_LEN(p->audited); i++)
-        if (base_uuid_eq(&p->audited[i], id))
+    unsigned n = p->n_audited < BASE_LEN(p->audited) ? p->n_audited : (unsigned)BASE_LEN(p->audited);
+
+    for (unsigned i = 1; i <= n; i++)
+        if (base_uuid_eq(&p->audited[(p->n_audited - i) % BASE_LEN(p->audited)], id))
             return true;
     return false;
 }

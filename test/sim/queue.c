@@ -5,60 +5,78 @@
  */
 #include "sim.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 
 #define BLOCK ((size_t)256 * 1024)
 
 /* ---- queue ---- */
-static bool before(const struct sim_event *a, const struct sim_event *b)
+static bool before(const struct sim_slot *a, const struct sim_slot *b)
 {
     return a->at < b->at || (a->at == b->at && a->seq < b->seq);
 }
 
+static void *grown(void *p, size_t n, size_t size)
+{
+    p = base_realloc(p, n * size);
+    if (!p)
+        abort(); /* a test program without memory has nothing to say */
+    return p;
+}
+
+static void grow(struct sim_world *w)
+{
+    size_t cap = w->cap_heap ? w->cap_heap * 2 : 1024;
+
+    w->heap = grown(w->heap, cap, sizeof *w->heap);
+    w->events = grown(w->events, cap, sizeof *w->events);
+    w->free_slots = grown(w->free_slots, cap, sizeof *w->free_slots);
+    for (size_t i = w->cap_heap; i < cap; i++)
+        w->free_slots[i] = (uint32_t)i;
+    w->cap_heap = cap;
+}
+
+/* Borrowed until the next one is posted. */
 struct sim_event *sim_post(struct sim_world *w, base_time at, enum sim_ev kind, const struct sim_proc *to)
 {
-    struct sim_event e = {.at = at < w->now ? w->now : at, .seq = ++w->seq, .kind = kind};
+    struct sim_slot e = {.at = at < w->now ? w->now : at, .seq = ++w->seq};
     size_t i = w->n_heap;
+    struct sim_event *ev;
 
-    if (to) {
-        e.proc = to->index;
-        e.serial = to->serial;
-    }
-    if (w->n_heap == w->cap_heap) {
-        size_t cap = w->cap_heap ? w->cap_heap * 2 : 1024;
-        void *p = base_realloc(w->heap, cap * sizeof *w->heap);
-
-        if (!p)
-            abort(); /* a test program without memory has nothing to say */
-        w->heap = p;
-        w->cap_heap = cap;
-    }
-    w->n_heap++;
-    while (i > 0 && before(&e, &w->heap[(i - 1) / 2])) {
-        w->heap[i] = w->heap[(i - 1) / 2];
-        i = (i - 1) / 2;
+    if (w->n_heap == w->cap_heap)
+        grow(w);
+    e.slot = w->free_slots[w->n_heap++];
+    while (i > 0 && before(&e, &w->heap[(i - 1) / 4])) {
+        w->heap[i] = w->heap[(i - 1) / 4];
+        i = (i - 1) / 4;
     }
     w->heap[i] = e;
-    return &w->heap[i];
+    ev = &w->events[e.slot];
+    *ev = (struct sim_event){.at = e.at, .seq = e.seq, .kind = kind};
+    if (to) {
+        ev->proc = to->index;
+        ev->serial = to->serial;
+    }
+    return ev;
 }
 
 bool sim_next(struct sim_world *w, struct sim_event *ret)
 {
-    struct sim_event last;
+    struct sim_slot last;
     size_t i = 0;
 
     if (w->n_heap == 0)
         return false;
-    *ret = w->heap[0];
+    *ret = w->events[w->heap[0].slot];
     last = w->heap[--w->n_heap];
+    w->free_slots[w->n_heap] = w->heap[0].slot;
     for (;;) {
-        size_t c = 2 * i + 1;
+        size_t first = 4 * i + 1, c = first;
 
-        if (c >= w->n_heap)
+        if (first >= w->n_heap)
             break;
-        if (c + 1 < w->n_heap && before(&w->heap[c + 1], &w->heap[c]))
-            c++;
+        for (size_t k = first + 1; k < first + 4 && k < w->n_heap; k++)
+            if (before(&w->heap[k], &w->heap[c]))
+                c = k;
         if (!before(&w->heap[c], &last))
             break;
         w->heap[i] = w->heap[c];
@@ -93,19 +111,6 @@ static void *take(struct sim_world *w, size_t size)
     return b->data + b->used - size;
 }
 
-size_t sim_object_size(enum contract_kind kind)
-{
-    static const size_t sizes[CONTRACT_KIND_N] = {
-        [CONTRACT_INSTANCE] = sizeof(struct contract_instance),
-        [CONTRACT_ATTACHMENT] = sizeof(struct contract_attachment),
-        [CONTRACT_SERVICE] = sizeof(struct contract_service),
-        [CONTRACT_CLAIM] = sizeof(struct contract_claim),
-        [CONTRACT_BINDING] = sizeof(struct contract_binding),
-    };
-
-    return offsetof(struct contract_object, u) + sizes[kind];
-}
-
 struct contract_object *sim_object(struct sim_world *w, const struct contract_object *src)
 {
     void **list = &w->unused[src->kind];
@@ -114,8 +119,8 @@ struct contract_object *sim_object(struct sim_world *w, const struct contract_ob
     if (o)
         memcpy(list, o, sizeof *list);
     else
-        o = take(w, sim_object_size(src->kind));
-    memcpy(o, src, sim_object_size(src->kind));
+        o = take(w, contract_object_size(src->kind));
+    memcpy(o, src, contract_object_size(src->kind));
     return o;
 }
 
@@ -159,12 +164,14 @@ void sim_req_drop(struct sim_world *w, struct sim_req *r)
 
 void sim_clear(struct sim_world *w)
 {
-    struct sim_event e;
+    for (size_t i = 0; i < w->n_heap; i++) {
+        struct sim_event *e = &w->events[w->heap[i].slot];
 
-    while (sim_next(w, &e)) {
-        sim_req_drop(w, e.req);
-        sim_object_free(w, e.object);
+        sim_req_drop(w, e->req);
+        sim_object_free(w, e->object);
+        w->free_slots[i] = w->heap[i].slot;
     }
+    w->n_heap = 0;
 }
 
 void sim_memory_fini(struct sim_world *w)
@@ -176,5 +183,9 @@ void sim_memory_fini(struct sim_world *w)
         free(b);
     }
     base_free(w->heap);
+    base_free(w->events);
+    base_free(w->free_slots);
     w->heap = NULL;
+    w->events = NULL;
+    w->free_slots = NULL;
 }

@@ -77,6 +77,11 @@ enum sim_ev {
     SIM_EV_N,
 };
 struct sim_req;
+struct sim_slot { /* what the order of events is made of; the event itself does not move */
+    base_time at;
+    uint64_t seq;
+    uint32_t slot;
+};
 struct sim_event {
     base_time at;
     uint64_t seq;
@@ -150,12 +155,12 @@ struct sim_proc {
     base_time proof_t0[CONTRACT_KIND_N]; /* largest t0 that was ever handed to it */
     base_time gap_at, landed_renewal;
     bool had_instance;             /* it has held its row before */
-    struct base_uuid audited[512]; /* whose record is durable */
+    struct base_uuid audited[512]; /* ring: whose record is durable */
     struct sim_wait {
-        uint64_t ask;
+        uint64_t ask; /* 0 = free */
         struct base_uuid id;
     } audit_wait[128];
-    unsigned n_audited, n_audit_wait;
+    unsigned n_audited;
     struct contract_timing timing;
     bool ready;
     char reason[SESSION_REASON_SIZE];
@@ -314,12 +319,8 @@ struct sim_world {
     struct store_twin *twin;
     uint64_t rv;
     base_wall wall0;
-    struct sim_node node[SIM_NODES];
-    struct sim_proc proc[SIM_PROCS];
-    struct sim_flow flow[SIM_FLOWS];
     struct sim_tun tun[SIM_AGENTS * 4];
     struct sim_client client[SIM_CLIENTS];
-    struct sim_epoch epoch[SIM_EPOCHS];
     unsigned n_epochs, high_flow;
     int nodes; /* with twins */
     uint32_t devices;
@@ -332,7 +333,6 @@ struct sim_world {
     unsigned quiet_epochs;
     struct store_twin *backup;
     uint64_t applied_order; /* largest order that was applied */
-    struct sim_identity identity[128];
     unsigned n_identities;
     bool same_identity;    /* two machines run with one: outside of S9 */
     base_time revoked;     /* the service */
@@ -343,7 +343,9 @@ struct sim_world {
     struct sim_result res;
     bool stop;
     /* queue */
-    struct sim_event *heap;
+    struct sim_slot *heap;
+    struct sim_event *events; /* by slot */
+    uint32_t *free_slots;     /* those above n_heap are in use */
     size_t n_heap, cap_heap;
     /* memory */
     struct sim_block *blocks;
@@ -351,6 +353,12 @@ struct sim_world {
     struct session_out out;
     struct fnd_out fout;
     struct contract_object tmp;
+    /* large, and emptied between runs only as far as it was used */
+    struct sim_node node[SIM_NODES];    /* nodes */
+    struct sim_proc proc[SIM_PROCS];    /* those with a serial */
+    struct sim_flow flow[SIM_FLOWS];    /* high_flow */
+    struct sim_epoch epoch[SIM_EPOCHS]; /* n_epochs: written whole */
+    struct sim_identity identity[128];  /* n_identities: written whole */
 };
 
 /* world.c */
@@ -383,7 +391,6 @@ void sim_object_free(struct sim_world *w, struct contract_object *o);
 struct sim_req *sim_req_new(struct sim_world *w);
 void sim_req_drop(struct sim_world *w, struct sim_req *r);
 void sim_memory_fini(struct sim_world *w);
-size_t sim_object_size(enum contract_kind kind);
 
 /* api.c: requests, front ends, watches */
 void sim_api_send(struct sim_world *w, struct sim_proc *p, struct sim_req *r, base_time timeout);

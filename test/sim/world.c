@@ -94,8 +94,8 @@ void sim_seed(struct sim_world *w, uint8_t seed[32])
 
 static void mix(uint64_t *h, uint64_t v)
 {
-    for (int i = 0; i < 8; i++)
-        *h = (*h ^ (v >> (8 * i) & 0xff)) * UINT64_C(0x100000001b3);
+    *h = (*h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
+    *h ^= *h >> 32;
 }
 
 /* ---- the beginning ---- */
@@ -293,15 +293,24 @@ struct sim_world *sim_world_free(struct sim_world *w)
 
 static void reset(struct sim_world *w, const struct sim_plan *plan, bool trace)
 {
-    struct sim_event *heap = w->heap;
+    struct sim_slot *heap = w->heap;
+    struct sim_event *events = w->events;
+    uint32_t *free_slots = w->free_slots;
     struct sim_block *blocks = w->blocks;
     size_t cap = w->cap_heap;
     struct base_buf story = w->story;
     void *unused[CONTRACT_KIND_N + 1];
 
     memcpy(unused, w->unused, sizeof unused);
+    memset(w->node, 0, (size_t)w->nodes * sizeof w->node[0]);
+    memset(w->flow, 0, w->high_flow * sizeof w->flow[0]);
+    for (unsigned i = 0; i < SIM_PROCS; i++)
+        if (w->proc[i].serial)
+            memset(&w->proc[i], 0, sizeof w->proc[i]);
     memset(w, 0, offsetof(struct sim_world, out));
     w->heap = heap;
+    w->events = events;
+    w->free_slots = free_slots;
     w->cap_heap = cap;
     w->blocks = blocks;
     w->story = story;
@@ -354,6 +363,8 @@ void sim_run(struct sim_world *w, const struct sim_plan *plan, bool trace, struc
         w->res.span = w->now - 100 * BASE_SEC;
         w->blocks = NULL;
         w->heap = NULL;
+        w->events = NULL;
+        w->free_slots = NULL;
         w->cap_heap = 0;
         memset(w->unused, 0, sizeof w->unused);
     }
