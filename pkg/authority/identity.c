@@ -18,23 +18,64 @@ static int bad(struct base_err *err, const char *what)
     return base_err_set(err, BASE_EINVAL, "identity: %s", what);
 }
 
-static int check_host(struct base_str host, struct base_err *err)
+/* "[address]" in the one form that RFC 5952 gives it. */
+static bool literal(struct base_str s)
 {
+    char text[BASE_IP6_SIZE];
+    struct base_ip6 ip;
+
+    if (s.len < 4 || s.ptr[s.len - 1] != ']' || base_ip6_parse(&ip, (struct base_str){s.ptr + 1, s.len - 2}))
+        return false;
+    base_ip6_text(text, &ip);
+    return base_str_eqz((struct base_str){s.ptr + 1, s.len - 2}, text);
+}
+
+/* Nothing, or ":port" as a plain number. *ret: the host without it. */
+static bool split_port(struct base_str host, struct base_str *ret)
+{
+    const char *end = host.ptr[0] == '[' ? memchr(host.ptr, ']', host.len) : memchr(host.ptr, ':', host.len);
+    size_t n = end ? (size_t)(end - host.ptr) + (*end == ']') : host.len;
+    uint64_t port = 0;
+
+    *ret = (struct base_str){host.ptr, n};
+    return n == host.len || base_mutant("identity.port") ||
+           (host.ptr[n] == ':' &&
+            base_parse_u64((struct base_str){host.ptr + n + 1, host.len - n - 1}, 65535, &port) == BASE_OK &&
+            port > 0);
+}
+
+static int check_host(struct base_str whole, struct base_err *err)
+{
+    struct base_str host = whole;
     bool label_start = true;
 
     if (host.len == 0)
         return bad(err, "the URI has no host after '//'");
+    if (memchr(host.ptr, '@', host.len))
+        return bad(err, "the URI must have no user before its host");
+    if (!split_port(whole, &host))
+        return bad(err,
+                   "the port after the URI's host must be a number from 1 to 65535 without zeros before it");
+    if (host.len == 0)
+        return bad(err, "the URI has no host after '//'");
+    if (host.ptr[0] == '[')
+        return literal(host) || base_mutant("identity.literal")
+                   ? BASE_OK
+                   : bad(err, "an IPv6 address as the URI's host must be in its short form (RFC 5952), in "
+                              "brackets");
+    if (host.ptr[host.len - 1] == '.' && !base_mutant("identity.root"))
+        return bad(err, "the URI's host must not end with '.'");
     for (size_t i = 0; i < host.len; i++) {
         char c = host.ptr[i];
 
         if (c >= 'A' && c <= 'Z' && !base_mutant("identity.case"))
             return bad(err, "the URI's host must be in lower case");
-        if (c == '@')
-            return bad(err, "the URI must have no user before its host");
-        if (!lower(c) && !digit(c) && !memchr("-._:[]", c, 6) && !(c >= 'A' && c <= 'Z'))
+        if (!lower(c) && !digit(c) && !memchr("-._", c, 3) && !(c >= 'A' && c <= 'Z'))
             return bad(err, "the URI's host may hold a-z, 0-9, '-', '.', '_' and a port only");
         if (label_start && host.len - i >= 4 && memcmp(host.ptr + i, "xn--", 4) == 0)
             return bad(err, "a punycode label (xn--) can look like another name; use an ASCII name");
+        if (label_start && c == '.')
+            return bad(err, "the URI's host has an empty label ('..')");
         label_start = c == '.';
     }
     return BASE_OK;
@@ -59,6 +100,17 @@ static int check_path(struct base_str path, struct base_err *err)
     return BASE_OK;
 }
 
+/* RFC 8141: a URN's namespace has no case. */
+static bool urn_upper(struct base_str v)
+{
+    if (!base_str_starts(v, "urn:") || base_mutant("identity.urn"))
+        return false;
+    for (size_t i = 4; i < v.len && v.ptr[i] != ':'; i++)
+        if (v.ptr[i] >= 'A' && v.ptr[i] <= 'Z')
+            return true;
+    return false;
+}
+
 static int check_uri(struct base_str v, struct base_err *err)
 {
     size_t n = 0;
@@ -77,6 +129,8 @@ static int check_uri(struct base_str v, struct base_err *err)
         n++;
     if (n == 0 || n == v.len || v.ptr[n] != ':' || !lower(v.ptr[0]))
         return bad(err, "must be a URI whose scheme is in lower case, for example spiffe://acme/site-1");
+    if (urn_upper(v))
+        return bad(err, "the namespace of a URN must be in lower case");
     v = (struct base_str){v.ptr + n + 1, v.len - n - 1};
     if (v.len == 0)
         return bad(err, "the URI has nothing after its scheme");

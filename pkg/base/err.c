@@ -7,6 +7,14 @@
 
 #include "base/str.h"
 
+/* A text holds what somebody sent: one line stays one line wherever it is shown. */
+static void plain(struct base_err *err)
+{
+    for (char *p = err->msg; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = '?';
+}
+
 int base_err_set(struct base_err *err, int code, const char *fmt, ...)
 {
     va_list ap;
@@ -19,6 +27,7 @@ int base_err_set(struct base_err *err, int code, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(err->msg, sizeof err->msg, fmt, ap);
     va_end(ap);
+    plain(err);
     return code;
 }
 
@@ -37,6 +46,7 @@ int base_err_sys(struct base_err *err, int code, int sys_errno, const char *fmt,
     va_end(ap);
     n = strlen(err->msg);
     (void)snprintf(err->msg + n, sizeof err->msg - n, ": %s", base_errno_name(sys_errno));
+    plain(err);
     return code;
 }
 
@@ -54,6 +64,7 @@ int base_err_wrap(struct base_err *err, const char *fmt, ...)
     memcpy(old, err->msg, sizeof old);
     old[sizeof old - 1] = '\0';
     base_fmt(err->msg, sizeof err->msg, "%s: %s", prefix, old);
+    plain(err);
     return err->code;
 }
 

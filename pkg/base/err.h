@@ -36,7 +36,8 @@ struct base_err {
     char msg[BASE_ERR_MSG_MAX];
 };
 
-/* Fills *err (when not NULL) and returns `code`. The text is cut at the size of msg. */
+/* Fills *err (when not NULL) and returns `code`. The text is cut at the size of msg; control characters in it
+ * become '?'. */
 int base_err_set(struct base_err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* The same with the errno of a failed system call; its text is appended. */
 int base_err_sys(struct base_err *err, int code, int sys_errno, const char *fmt, ...)

@@ -75,6 +75,8 @@ static bool is_char(struct base_str s, size_t at, const char *set)
     return at < s.len && s.ptr[at] && strchr(set, s.ptr[at]) != NULL;
 }
 
+#define LAST_US INT64_C(253402300799999999) /* the end of the year 9999 */
+
 int base_rfc3339_parse(struct base_str s, base_wall *ret)
 {
     static const int month_days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -112,8 +114,10 @@ int base_rfc3339_parse(struct base_str s, base_wall *ret)
     }
     if (i != s.len)
         return BASE_EINVAL;
-    *ret = (days_from_civil(y, mo, d) * 86400 + h * 3600 + mi * 60 + se - sign * (oh * 3600 + om * 60)) *
-               1000000 +
-           us;
+    us += (days_from_civil(y, mo, d) * 86400 + h * 3600 + mi * 60 + se - sign * (oh * 3600 + om * 60)) *
+          1000000;
+    if (us < 0 || us > LAST_US) /* the offset leads out of these years */
+        return BASE_EINVAL;
+    *ret = us;
     return BASE_OK;
 }

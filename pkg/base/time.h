@@ -36,8 +36,8 @@ static inline base_time base_time_max(base_time a, base_time b)
 /* RFC 3339 with microseconds, UTC ("2026-11-29T21:08:22.000000Z"); dst must hold BASE_RFC3339_SIZE. */
 #define BASE_RFC3339_SIZE 32
 void base_rfc3339(char *dst, base_wall t);
-/* Any RFC 3339 date-time with an offset, years 1970..9999, fractions cut at microseconds. BASE_OK or
- * BASE_EINVAL. */
+/* Any RFC 3339 date-time with an offset, years 1970..9999 (in UTC, too), fractions cut at microseconds.
+ * BASE_OK or BASE_EINVAL. */
 int base_rfc3339_parse(struct base_str s, base_wall *ret);
 
 #endif

@@ -34,6 +34,10 @@ Test(base_time, rfc3339_parses_what_the_api_server_writes)
                 {"2000-01-01T00:00:00.Z", BASE_EINVAL, 0},
                 {"2000-01-01T00:00:00Zx", BASE_EINVAL, 0},
                 {"1969-12-31T23:59:59Z", BASE_EINVAL, 0},
+                /* found by test/fuzz: an offset led out of the years that can be written */
+                {"1970-01-01T00:00:00+00:01", BASE_EINVAL, 0},
+                {"9999-12-31T23:59:59.999999Z", BASE_OK, INT64_C(253402300799999999)},
+                {"9999-12-31T23:59:59-00:01", BASE_EINVAL, 0},
                 {"", BASE_EINVAL, 0}};
 
     for (size_t i = 0; i < BASE_LEN(rows); i++) {
