@@ -23,6 +23,6 @@ RUN make -j2 VERSION=${VERSION} build/gcc/bin/holdfast-agent \
 FROM scratch
 COPY --from=build /out /
 USER 65532:65532
-EXPOSE 4433/udp 9780/tcp 9781/tcp
+EXPOSE 4433/udp 4433/tcp 9780/tcp 9781/tcp
 ENTRYPOINT ["/usr/local/bin/holdfast-agent"]
 CMD ["--config", "/etc/holdfast/agent.yaml"]

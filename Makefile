@@ -36,7 +36,7 @@ EXT_loop      := libuv
 EXT_http      := libcurl libssl libcrypto
 EXT_kube      := libcurl libcjson yaml-0.1 libcrypto libssl
 EXT_kubestore := libcjson
-EXT_masque    := libngtcp2 libngtcp2_crypto_$(QUIC_TLS) libnghttp3 libcrypto libssl $(if $(filter gnutls,$(QUIC_TLS)),gnutls)
+EXT_masque    := libnghttp2 libngtcp2 libngtcp2_crypto_$(QUIC_TLS) libnghttp3 libcrypto libssl $(if $(filter gnutls,$(QUIC_TLS)),gnutls)
 EXT_agent     := yaml-0.1 libcjson libuv libcrypto libmicrohttpd
 EXT_cli       := libcjson yaml-0.1
 

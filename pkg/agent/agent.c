@@ -53,7 +53,7 @@ static void on_request(struct agent *a, const struct masque_request *rq)
     }
     agent_ask_keep(a->ask, rq->flow, rq->token);
     r->flow = rq->flow;
-    r->transport = SESSION_H3;
+    r->transport = rq->transport == MASQUE_H2 ? SESSION_H2 : SESSION_H3;
     r->identity = identity_of(rq->identity);
     (void)base_copy(r->uri, sizeof r->uri, rq->uri);
     (void)base_copy(r->credential_id, sizeof r->credential_id, rq->credential_id);
@@ -350,12 +350,25 @@ static int start_data(struct agent *a, struct base_err *err)
                                           .key_file = a->cfg.tls_key,
                                           .client_ca_file = a->cfg.tls_client_ca,
                                           .bearer = a->cfg.bearer != 0,
+                                          .no_rfc = a->cfg.rfc9484 == 0,
+                                          .cloudflare = a->cfg.cloudflare != 0,
                                           .limits = {.connections = (uint32_t)a->cfg.max_connections,
                                                      .per_source = (uint32_t)a->cfg.max_per_source,
                                                      .handshakes = (uint32_t)a->cfg.max_handshakes,
                                                      .queue_packets = (uint32_t)a->cfg.queue_packets,
-                                                     .queue_bytes = (uint32_t)a->cfg.queue_bytes},
+                                                     .queue_bytes = (uint32_t)a->cfg.queue_bytes,
+                                                     .header_bytes = (uint32_t)a->cfg.header_bytes},
                                           .log = a->log},
+                                   .http2 = a->cfg.http2 != 0,
+                                   .h2 = {.unsent = (uint32_t)a->cfg.h2_unsent,
+                                          .window = (uint32_t)a->cfg.h2_window,
+                                          .connection_window = 4 * (uint32_t)a->cfg.h2_window,
+                                          .resets = (uint32_t)a->cfg.h2_resets,
+                                          .control = (uint32_t)a->cfg.h2_control,
+                                          .small = (uint32_t)a->cfg.h2_small,
+                                          .ping = a->cfg.h2_ping * BASE_SEC,
+                                          .dead = 3 * a->cfg.h2_ping * BASE_SEC,
+                                          .blocked = a->cfg.h2_blocked * BASE_SEC},
                                    .gap = a->timing.gap,
                                    .log = a->log};
     int rc = agent_data_new(&a->data, &dc, on_report, a, err);
@@ -373,7 +386,7 @@ static int start_ask(struct agent *a, struct base_err *err)
                                   .cert_file = a->cfg.webhook_cert,
                                   .key_file = a->cfg.webhook_key,
                                   .timeout = a->cfg.authority_timeout_ms * BASE_MS,
-                                  .max_tokens = (uint32_t)a->cfg.max_connections,
+                                  .max_tokens = (uint32_t)a->cfg.max_connections * (a->cfg.http2 ? 2 : 1),
                                   .log = a->log};
 
     return agent_ask_new(&a->ask, a->loop, &ac, on_asked, a, err);
@@ -497,7 +510,7 @@ int agent_new(struct agent **ret, const struct agent_config *cfg, struct base_er
         rc = loop_boot_id(&a->boot_id, err);
     if (!rc) {
         a->out = base_calloc(1, sizeof *a->out);
-        a->slots = agent_slots_new((uint32_t)cfg->max_connections + 64);
+        a->slots = agent_slots_new((uint32_t)cfg->max_connections * (cfg->http2 ? 2 : 1) + 64);
         a->log = loop_log_new(STDERR_FILENO, (enum loop_level)cfg->log_level, cfg->log_json != 0,
                               "holdfast-agent");
         if (!a->out || !a->slots || !a->log)

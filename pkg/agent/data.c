@@ -30,12 +30,14 @@ static int start_thread(struct agent_data *d, struct base_err *err)
 
 static int set_up(struct agent_data *d, const struct agent_data_config *cfg, struct base_err *err)
 {
-    struct masque_h3_config h3 = cfg->h3;
+    struct masque_endpoint_config ends = {.h3 = cfg->h3, .http2 = cfg->http2, .h2 = cfg->h2};
+    struct masque_h3_config *h3 = &ends.h3;
     uint64_t seed;
     int rc;
 
     loop_random(&seed, sizeof seed);
-    d->max_flows = h3.limits.connections ? h3.limits.connections : AGENT_CONNECTIONS_DEFAULT;
+    d->max_flows = h3->limits.connections ? h3->limits.connections : AGENT_CONNECTIONS_DEFAULT;
+    d->max_flows *= cfg->http2 ? 2 : 1; /* the limit is per transport */
     /* Every flow that ends, every order's answer, a few of the thread's own: see report() in data_loop.c. */
     d->max_waiting = 2 * d->max_flows + 2 * AGENT_ORDERS_PER_TURN + 2 * AGENT_TUNS_MAX;
     d->flows = agent_flows_new(d->max_flows, seed);
@@ -46,16 +48,16 @@ static int set_up(struct agent_data *d, const struct agent_data_config *cfg, str
     if ((rc = loop_ring_new(&d->orders, AGENT_ORDERS_MAX, sizeof(struct agent_order), err)) < 0 ||
         (rc = loop_ring_new(&d->reports, AGENT_REPORTS_MAX, sizeof(struct agent_message), err)) < 0)
         return rc;
-    h3.events = (struct masque_h3_events){
+    h3->events = (struct masque_events){
         .request = agent_data_on_request, .packet = agent_data_on_packet, .ended = agent_data_on_ended};
-    h3.arg = d;
-    h3.limits.stall = d->gap;
-    if (!h3.log)
-        h3.log = cfg->log;
-    rc = masque_h3_new(&d->h3, &h3, err);
+    h3->arg = d;
+    h3->limits.stall = d->gap;
+    if (!h3->log)
+        h3->log = cfg->log;
+    rc = masque_endpoint_new(&d->ends, &ends, err);
     if (rc < 0)
         return rc;
-    d->port = masque_h3_port(d->h3);
+    d->port = masque_endpoint_port(d->ends);
     return start_thread(d, err);
 }
 
@@ -111,7 +113,7 @@ struct agent_data *agent_data_free(struct agent_data *d)
     close_travellers(d);
     for (uint32_t i = 0; i < AGENT_TUNS_MAX; i++)
         tun_free(d->tuns[i].t);
-    masque_h3_free(d->h3);
+    masque_endpoint_free(d->ends);
     agent_flows_free(d->flows);
     loop_ring_free(d->orders);
     loop_ring_free(d->reports);

@@ -11,7 +11,7 @@
 #ifndef AGENT_DATA_H
 #define AGENT_DATA_H
 
-#include "masque/h3.h"
+#include "masque/endpoint.h"
 
 struct agent_data;
 
@@ -43,8 +43,11 @@ struct agent_report {
 typedef void (*agent_report_fn)(void *arg, const struct agent_report *r);
 
 struct agent_data_config {
-    struct masque_h3_config h3; /* its events and arg are overwritten */
-    base_time gap;              /* 500 ms */
+    struct masque_h3_config
+        h3; /* its events and arg are overwritten; also what HTTP/2 has in common with it */
+    bool http2;
+    struct masque_h2_limits h2;
+    base_time gap; /* 500 ms */
     struct loop_log *log;
 };
 /* Binds, loads certificates and starts the thread (so that bad input is reported here, by code and text). */
@@ -87,6 +90,7 @@ int agent_data_reload(struct agent_data *d);
 
 struct agent_data_stats {
     struct masque_h3_stats h3;
+    struct masque_h2_stats h2;
     uint64_t tun_in, tun_out, tun_bytes_in, tun_bytes_out, drop_source, drop_destination, drop_malformed,
         drop_hop_limit, drop_no_session, drop_fence, drop_tun_full, icmp_sent, gaps, orders_refused,
         reports_refused;

@@ -26,7 +26,6 @@ enum {
     AGENT_REPORTS_MAX = 1024,
     AGENT_ORDERS_PER_TURN = 64,
     AGENT_CONNECTIONS_DEFAULT = 4096, /* as masque_h3_limits says for 0 */
-    AGENT_H3_CANCELLED = 0x10c,       /* H3_REQUEST_CANCELLED */
 };
 #define AGENT_HEARTBEAT (100 * BASE_MS)
 #define AGENT_GAP_DEFAULT (500 * BASE_MS)
@@ -91,7 +90,7 @@ struct agent_data {
     bool started;
 
     /* data thread only (before it starts and after it has ended: control) */
-    struct masque_h3 *h3;
+    struct masque_endpoint *ends;
     struct agent_flows *flows;
     struct agent_tun tuns[AGENT_TUNS_MAX];
     struct agent_data_stats n;

@@ -15,9 +15,8 @@
 #include "fence/fence.h"
 
 enum {
-    TUN_BURST = 128,     /* packets per TUN and iteration */
-    UDP_BURST = 512,     /* datagrams per iteration */
-    UDP_EMPTY = 1 << 16, /* more than any socket buffer holds */
+    TUN_BURST = 128,                     /* packets per TUN and iteration */
+    FIRST_TUN = 1 + MASQUE_ENDPOINT_FDS, /* in the poll set: the ring, the endpoint's, TUNs */
 };
 
 /* ---- the clock and the gap
@@ -83,7 +82,8 @@ void agent_data_on_request(void *arg, const struct masque_request *rq)
 
     if (!f) {
         (void)base_secret_free(rq->token);
-        (void)masque_h3_refuse(d->h3, rq->flow, 503, "Overloaded: the agent is behind with its work", 1);
+        (void)masque_endpoint_refuse(d->ends, rq->flow, 503, "Overloaded: the agent is behind with its work",
+                                     1);
         return;
     }
     if (rq->target == MASQUE_TARGET_PREFIX)
@@ -192,14 +192,15 @@ static void do_admit(struct agent_data *d, const struct agent_admit *a)
             why = "Internal: the session could not be set up";
     }
     if (!why) {
-        rc = masque_h3_accept(d->h3, a->flow, &a->prefix, f->destinations, f->rules.n_destinations, a->slot);
+        rc = masque_endpoint_accept(d->ends, a->flow, &a->prefix, f->destinations, f->rules.n_destinations,
+                                    a->slot);
         if (rc == BASE_OK)
             return;
         why = "Overloaded: the answer could not be queued";
     }
     agent_flows_stop(d->flows, f);
     loop_log(d->log, LOOP_WARN, "admit_failed", why, LOG_INT("flow", a->flow), LOG_INT("tunID", a->tun_id));
-    (void)masque_h3_refuse(d->h3, a->flow, 503, why, 1);
+    (void)masque_endpoint_refuse(d->ends, a->flow, 503, why, 1);
 }
 
 static void stop_flow(struct agent_data *d, uint64_t flow)
@@ -208,7 +209,7 @@ static void stop_flow(struct agent_data *d, uint64_t flow)
 
     if (!f)
         return;
-    masque_h3_stop(d->h3, flow);
+    masque_endpoint_stop(d->ends, flow);
     agent_flows_stop(d->flows, f);
 }
 
@@ -216,7 +217,7 @@ static void do_reload(struct agent_data *d)
 {
     struct base_err err = {0};
 
-    if (masque_h3_reload(d->h3, &err) < 0)
+    if (masque_endpoint_reload(d->ends, &err) < 0)
         loop_log(d->log, LOOP_ERROR, "tls_reload_failed", err.msg,
                  LOG_STR("remedy", "the old certificate stays in use"));
     else
@@ -237,7 +238,7 @@ static void take_order(struct agent_data *d, const struct agent_order *o)
         do_admit(d, &o->admit);
         return;
     case AGENT_ORDER_REFUSE:
-        (void)masque_h3_refuse(d->h3, o->flow, o->status, o->text, o->retry_after);
+        (void)masque_endpoint_refuse(d->ends, o->flow, o->status, o->text, o->retry_after);
         return;
     case AGENT_ORDER_STOP:
         stop_flow(d, o->flow);
@@ -246,11 +247,11 @@ static void take_order(struct agent_data *d, const struct agent_order *o)
         return;
     case AGENT_ORDER_CLOSE:
         stop_flow(d, o->flow);
-        masque_h3_close(d->h3, o->flow, AGENT_H3_CANCELLED);
+        masque_endpoint_close(d->ends, o->flow);
         return;
     case AGENT_ORDER_DRAIN:
         d->draining = true;
-        masque_h3_drain(d->h3);
+        masque_endpoint_drain(d->ends);
         return;
     case AGENT_ORDER_RELOAD:
         do_reload(d);
@@ -284,8 +285,8 @@ static void after_gap(struct agent_data *d)
     d->n.gaps++;
     for (uint32_t i = 0; i < AGENT_TUNS_MAX; i++)
         agent_data_tun_empty(d, i);
-    masque_h3_discard(d->h3);
-    masque_h3_read(d->h3, d->beat, UDP_EMPTY); /* held: their packets are dropped */
+    masque_endpoint_discard(d->ends);
+    masque_endpoint_read_all(d->ends, d->beat); /* held: their packets are dropped */
 }
 
 /* Several gaps become one report while control does not listen: only the last one has to be answered. */
@@ -312,7 +313,7 @@ static void publish(struct agent_data *d)
 {
     uint64_t words[AGENT_STAT_WORDS];
 
-    masque_h3_stats(d->h3, &d->n.h3);
+    masque_endpoint_stats(d->ends, &d->n.h3, &d->n.h2);
     memcpy(words, &d->n, sizeof words);
     for (unsigned i = 0; i < AGENT_STAT_WORDS; i++)
         atomic_store_explicit(&d->published[i], words[i], memory_order_relaxed);
@@ -320,7 +321,7 @@ static void publish(struct agent_data *d)
 
 static void check_drained(struct agent_data *d)
 {
-    if (!d->draining || d->n.h3.open_connections > 0)
+    if (!d->draining || d->n.h3.open_connections + d->n.h2.open_connections > 0)
         return;
     d->draining = false;
     (void)fresh_report(d, AGENT_REPORT_DRAINED);
@@ -328,20 +329,21 @@ static void check_drained(struct agent_data *d)
 }
 
 struct polled {
-    struct pollfd fd[2 + AGENT_TUNS_MAX];
-    uint32_t tun[2 + AGENT_TUNS_MAX];
+    struct pollfd fd[FIRST_TUN + AGENT_TUNS_MAX];
+    uint32_t tun[FIRST_TUN + AGENT_TUNS_MAX];
     nfds_t n;
 };
 
 static void wait_for_work(struct agent_data *d, struct polled *p)
 {
-    base_time now = loop_clock(), until = base_time_min(masque_h3_expiry(d->h3), d->beat + AGENT_HEARTBEAT),
-              left;
+    base_time now = loop_clock(),
+              until = base_time_min(masque_endpoint_expiry(d->ends), d->beat + AGENT_HEARTBEAT), left;
     struct timespec ts;
 
     p->fd[0] = (struct pollfd){.fd = loop_ring_fd(d->orders), .events = POLLIN};
-    p->fd[1] = (struct pollfd){.fd = masque_h3_fd(d->h3), .events = POLLIN};
-    p->n = 2;
+    for (unsigned i = 0; i < MASQUE_ENDPOINT_FDS; i++)
+        p->fd[1 + i] = (struct pollfd){.fd = masque_endpoint_fd(d->ends, i), .events = POLLIN};
+    p->n = FIRST_TUN;
     for (uint32_t i = 0; i < AGENT_TUNS_MAX; i++) {
         if (!d->tuns[i].t)
             continue;
@@ -371,17 +373,17 @@ static void iterate(struct agent_data *d, struct polled *p)
         after_gap(d);
     if (p->fd[0].revents || d->orders_left)
         take_orders(d);
-    for (nfds_t i = 2; i < p->n; i++)
+    for (nfds_t i = FIRST_TUN; i < p->n; i++)
         if (p->fd[i].revents)
             agent_data_tun_burst(d, p->tun[i], TUN_BURST);
-    if (p->fd[1].revents)
-        masque_h3_read(d->h3, now, UDP_BURST);
-    if (masque_h3_expiry(d->h3) <= now)
-        masque_h3_expire(d->h3, now);
+    for (unsigned i = 0; i < MASQUE_ENDPOINT_FDS; i++)
+        if (p->fd[1 + i].revents)
+            masque_endpoint_read(d->ends, i, now);
+    masque_endpoint_expire(d->ends, now);
     (void)agent_data_clock(d);
     if (d->gap_pending) /* stopped in the middle of this iteration */
-        masque_h3_discard(d->h3);
-    masque_h3_flush(d->h3, now, loop_clock);
+        masque_endpoint_discard(d->ends);
+    masque_endpoint_flush(d->ends, now, loop_clock);
     sweep_tuns(d);
     (void)push_waiting(d);
     report_gap(d);

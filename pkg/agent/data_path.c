@@ -2,11 +2,11 @@
  *
  * data_path.c - one packet's way.
  *
- *   client -> VPC:  masque_h3_read -> agent_data_on_packet -> checks -> tun_write
- *   VPC -> client:  tun_read -> on_tun_packet -> checks, hop limit -> masque_h3_send -> (flush)
+ *   client -> VPC:  masque_endpoint_read -> agent_data_on_packet -> checks -> tun_write
+ *   VPC -> client:  tun_read -> on_tun_packet -> checks, hop limit -> masque_endpoint_send -> (flush)
  *
- * The fence is asked when a packet was taken in, with a clock read after that; tun_write and masque_h3_flush
- * ask it again right before the system call. Nothing here allocates, logs or waits.
+ * The fence is asked when a packet was taken in, with a clock read after that; tun_write and
+ * masque_endpoint_flush ask it again right before the system call. Nothing here allocates, logs or waits.
  */
 #include "agent/data_int.h"
 
@@ -100,7 +100,7 @@ static void answer(struct agent_data *d, struct agent_flow *f, const struct fenc
 
     if (n == 0 || !masque_icmp6_take(&f->bucket, d->beat))
         return;
-    if (into_vpc ? to_vpc(d, f, pass, m, n) : masque_h3_send(d->h3, f->id, pass, m, n) == BASE_OK)
+    if (into_vpc ? to_vpc(d, f, pass, m, n) : masque_endpoint_send(d->ends, f->id, pass, m, n) == BASE_OK)
         d->n.icmp_sent++;
 }
 
@@ -130,7 +130,7 @@ void agent_data_on_packet(void *arg, uint64_t flow, uint8_t *pkt, size_t len)
         size_t n = masque_icmp6_echo(m, TUN_PACKET_MAX, &f->rules.tunnel_ip, pkt, len, &info);
 
         if (n > 0) {
-            d->n.icmp_sent += masque_h3_send(d->h3, flow, pass, m, n) == BASE_OK;
+            d->n.icmp_sent += masque_endpoint_send(d->ends, flow, pass, m, n) == BASE_OK;
             return;
         }
     }
@@ -179,9 +179,9 @@ static void on_tun_packet(void *arg, uint8_t *pkt, size_t len)
         return;
     }
     masque_packet_hop(pkt);
-    if (masque_h3_send(d->h3, f->id, pass, pkt, len) == BASE_ERANGE)
-        answer(d, f, pass, true, MASQUE_ICMP6_TOO_BIG, (uint32_t)masque_h3_mtu(d->h3, f->id), pkt, len,
-               &info);
+    if (masque_endpoint_send(d->ends, f->id, pass, pkt, len) == BASE_ERANGE)
+        answer(d, f, pass, true, MASQUE_ICMP6_TOO_BIG, (uint32_t)masque_endpoint_mtu(d->ends, f->id), pkt,
+               len, &info);
 }
 
 static void tun_take(struct agent_data *d, uint32_t tun, unsigned max, tun_packet_fn fn)

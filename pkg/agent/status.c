@@ -189,6 +189,16 @@ static void metrics_audit(struct agent *a, struct base_buf *b)
     one(b, "audit_healthy", "gauge", "1 when the last record was durable in time.", js.healthy ? 1 : 0);
 }
 
+static void both(struct base_buf *b, const char *name, const char *type, const char *help, uint64_t h3,
+                 uint64_t h2)
+{
+    head(b, name, type, help);
+    (void)base_buf_addf(b,
+                        "holdfast_%s{transport=\"http3\"} %llu\n"
+                        "holdfast_%s{transport=\"http2\"} %llu\n",
+                        name, (unsigned long long)h3, name, (unsigned long long)h2);
+}
+
 static void metrics_data(struct agent *a, struct base_buf *b)
 {
     struct agent_data_stats d;
@@ -200,27 +210,39 @@ static void metrics_data(struct agent *a, struct base_buf *b)
     agent_data_stats(a->data, &d);
     drops[0].reason = "source", drops[0].n = d.drop_source;
     drops[1].reason = "destination", drops[1].n = d.drop_destination;
-    drops[2].reason = "malformed", drops[2].n = d.drop_malformed + d.h3.drop_malformed;
+    drops[2].reason = "malformed", drops[2].n = d.drop_malformed + d.h3.drop_malformed + d.h2.drop_malformed;
     drops[3].reason = "hop_limit", drops[3].n = d.drop_hop_limit;
     drops[4].reason = "no_session", drops[4].n = d.drop_no_session;
-    drops[5].reason = "fence", drops[5].n = d.drop_fence + d.h3.drop_fence;
+    drops[5].reason = "fence", drops[5].n = d.drop_fence + d.h3.drop_fence + d.h2.drop_fence;
     drops[6].reason = "tun_full", drops[6].n = d.drop_tun_full;
-    drops[7].reason = "queue", drops[7].n = d.h3.drop_queue;
-    drops[8].reason = "early", drops[8].n = d.h3.drop_early;
-    one(b, "connections", "gauge", "Open QUIC connections.", d.h3.open_connections);
-    one(b, "flows", "gauge", "Open CONNECT-IP requests.", d.h3.open_flows);
-    one(b, "connections_total", "counter", "QUIC connections accepted.", d.h3.connections);
-    one(b, "handshakes_failed_total", "counter", "TLS handshakes that failed.", d.h3.handshakes_failed);
+    drops[7].reason = "queue", drops[7].n = d.h3.drop_queue + d.h2.drop_queue;
+    drops[8].reason = "early", drops[8].n = d.h3.drop_early + d.h2.drop_early;
+    both(b, "connections", "gauge", "Open connections, by transport.", d.h3.open_connections,
+         d.h2.open_connections);
+    both(b, "flows", "gauge", "Open CONNECT-IP requests, by transport.", d.h3.open_flows, d.h2.open_flows);
+    both(b, "connections_total", "counter", "Connections accepted, by transport.", d.h3.connections,
+         d.h2.connections);
+    both(b, "handshakes_failed_total", "counter", "TLS handshakes that failed, by transport.",
+         d.h3.handshakes_failed, d.h2.handshakes_failed);
+    both(b, "requests_refused_total", "counter", "Requests and connections refused, by transport.",
+         d.h3.refused, d.h2.refused);
+    both(b, "transport_packets_total", "counter", "IP packets sent to connectors, by transport.",
+         d.h3.packets_out, d.h2.packets_out);
+    one(b, "http2_fence_resets_total", "counter",
+        "HTTP/2 connections reset because their socket held packets that may not pass any more.",
+        d.h2.resets_fence);
+    one(b, "http2_floods_total", "counter", "HTTP/2 connections ended for frames that came too often.",
+        d.h2.floods);
     head(b, "packets_total", "counter", "IP packets forwarded, by direction.");
     (void)base_buf_addf(b, "holdfast_packets_total{direction=\"to_vpc\"} %llu\n",
                         (unsigned long long)d.tun_out);
     (void)base_buf_addf(b, "holdfast_packets_total{direction=\"to_connector\"} %llu\n",
-                        (unsigned long long)d.h3.packets_out);
+                        (unsigned long long)(d.h3.packets_out + d.h2.packets_out));
     head(b, "bytes_total", "counter", "Bytes of IP packets forwarded, by direction.");
     (void)base_buf_addf(b, "holdfast_bytes_total{direction=\"to_vpc\"} %llu\n",
                         (unsigned long long)d.tun_bytes_out);
     (void)base_buf_addf(b, "holdfast_bytes_total{direction=\"to_connector\"} %llu\n",
-                        (unsigned long long)d.h3.bytes_out);
+                        (unsigned long long)(d.h3.bytes_out + d.h2.bytes_out));
     head(b, "dropped_total", "counter", "Packets dropped, by reason.");
     for (unsigned i = 0; i < BASE_LEN(drops); i++)
         (void)base_buf_addf(b, "holdfast_dropped_total{reason=\"%s\"} %llu\n", drops[i].reason,

@@ -100,10 +100,13 @@ int masque_h3_new(struct masque_h3 **ret, const struct masque_h3_config *cfg, st
     h->dirty_tail = &h->dirty;
     h->ended_tail = &h->ended;
     loop_random(&h->index.seed, sizeof h->index.seed);
+    loop_random(&h->sources.seed, sizeof h->sources.seed);
     h->cert_file = base_strdup(cfg->cert_file);
     h->key_file = base_strdup(cfg->key_file);
     h->client_ca_file = base_strdup(cfg->client_ca_file);
     h->bearer = cfg->bearer;
+    h->no_rfc = cfg->no_rfc;
+    h->cloudflare = cfg->cloudflare;
     if (!h->cert_file || !h->key_file || !h->client_ca_file) {
         rv = base_err_set(err, BASE_ENOMEM, "HTTP/3 endpoint: no memory");
         goto fail;
@@ -136,12 +139,8 @@ struct masque_h3 *masque_h3_free(struct masque_h3 *h)
         h->ended = f->next;
         base_free(f);
     }
-    while (h->spare) {
-        struct masque_pkt *p = h->spare;
-        h->spare = p->next;
-        base_free(p);
-    }
-    masque_index_fini(&h->index);
+    masque_pool_fini(&h->pool);
+    masque_heap_fini(&h->heap);
     masque_udp_close(h->udp);
     masque_qtls_ctx_unref(h->tls);
     explicit_bzero(h->secret, sizeof h->secret);
@@ -196,15 +195,15 @@ base_time masque_h3_expiry(const struct masque_h3 *h)
 {
     if (h->dirty || h->ended)
         return h->now;
-    return h->index.n_heap > 0 ? h->index.heap[0]->wake_at : BASE_TIME_NEVER;
+    return h->heap.n > 0 ? h->heap.v[0]->at : BASE_TIME_NEVER;
 }
 
 void masque_h3_expire(struct masque_h3 *h, base_time now)
 {
     h->now = base_time_max(h->now, now);
-    while (h->index.n_heap > 0 && h->index.heap[0]->wake_at <= h->now) {
-        struct masque_conn *c = h->index.heap[0];
-        masque_index_wake(&h->index, c, BASE_TIME_NEVER); /* set again by the flush that follows */
+    while (h->heap.n > 0 && h->heap.v[0]->at <= h->now) {
+        struct masque_conn *c = h->heap.v[0]->owner;
+        masque_heap_set(&h->heap, &c->wake, BASE_TIME_NEVER); /* set again by the flush that follows */
         masque_conn_expire(c);
     }
     tidy(h);

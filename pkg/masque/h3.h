@@ -12,58 +12,13 @@
 #ifndef MASQUE_H3_H
 #define MASQUE_H3_H
 
-#include "base/err.h"
-#include "base/id.h"
-#include "base/secret.h"
-#include "base/time.h"
+#include "masque/flow.h"
 
 struct fence_pass;
 struct fence_slot;
 struct loop_log;
 struct masque_h3;
 
-#define MASQUE_PACKET_ROOM 64 /* bytes before a delivered packet that the receiver may use */
-#define MASQUE_ROUTES_MAX 128
-
-enum masque_target { MASQUE_TARGET_ANY = 0, MASQUE_TARGET_PREFIX };
-enum masque_identity {                          /* what the verified leaf certificate says */
-                       MASQUE_IDENTITY_URI = 1, /* exactly one URI SAN */
-                       MASQUE_IDENTITY_NONE,    /* no URI SAN */
-                       MASQUE_IDENTITY_MANY,    /* more than one */
-                       MASQUE_IDENTITY_BAD,     /* empty, too long, or with a NUL */
-                       /* bearer tokens are taken, and the client has no certificate: */
-                       MASQUE_IDENTITY_TOKEN,     /* `token` is there */
-                       MASQUE_IDENTITY_ABSENT,    /* no Authorization header either */
-                       MASQUE_IDENTITY_BAD_TOKEN, /* one that is no bearer token */
-};
-struct masque_request {
-    uint64_t flow;
-    enum masque_identity identity;
-    char uri[513];
-    char credential_id[65];    /* SHA-256 of the leaf certificate, hex; "" without one */
-    struct base_secret *token; /* given to the callee, who frees it; NULL = none */
-    char peer[64];             /* "[addr]:port" */
-    enum masque_target target;
-    struct base_prefix prefix;           /* MASQUE_TARGET_PREFIX */
-    int ipproto;                         /* 0..255, or -1 for `*` */
-    struct base_correlation correlation; /* from traceparent; zero when there was none */
-};
-enum masque_end {
-    MASQUE_END_CLIENT = 1, /* stream or connection closed by the peer */
-    MASQUE_END_IDLE,       /* idle or handshake time-out */
-    MASQUE_END_PROTOCOL,   /* malformed capsule, datagram or stream; `detail` says what */
-    MASQUE_END_MTU,        /* the path cannot carry 1280 bytes */
-    MASQUE_END_LOCAL,      /* masque_h3_close, refuse, or the endpoint is being freed */
-};
-struct masque_h3_events { /* called from within masque_h3_read / _expire / _flush; they must not free the
-                             endpoint */
-    void (*request)(void *arg, const struct masque_request *rq);
-    /* One whole IP packet of context 0 from an accepted flow; not yet validated; may be changed in place; at
-     * least MASQUE_PACKET_ROOM writable bytes stand before it (for a virtio header). Valid during the call.
-     */
-    void (*packet)(void *arg, uint64_t flow, uint8_t *pkt, size_t len);
-    void (*ended)(void *arg, uint64_t flow, enum masque_end why, const char *detail);
-};
 struct masque_h3_limits {                         /* 0 = default (masque.md section 6 figures) */
     uint32_t connections, per_source, handshakes; /* 4096, 64, 256 */
     uint32_t queue_packets, queue_bytes;          /* per flow towards the client: 512, 512 KiB */
@@ -79,8 +34,9 @@ struct masque_h3_config {
     const char *cert_file, *key_file, *client_ca_file; /* PEM */
     bool bearer; /* clients without a certificate may connect and send a bearer token; false: every client
                     needs a certificate, and Authorization headers mean nothing */
+    bool no_rfc, cloudflare; /* which requests are served: see masque/request.h */
     struct masque_h3_limits limits;
-    struct masque_h3_events events;
+    struct masque_events events;
     void *arg;
     struct loop_log *log;
 };

@@ -110,7 +110,7 @@ static void open_connection(struct masque_h3 *h, const struct masque_udp_in *in,
         retry(h, in, hd); /* under load a client shows first that it is where it says it is */
         return;
     }
-    struct masque_source *s = masque_index_source(&h->index, &in->remote.sin6_addr);
+    struct masque_source *s = masque_source_get(&h->sources, &in->remote.sin6_addr);
     if (s && s->conns >= h->limits.per_source) {
         h->stats.refused++;
         refuse(h, in, hd, NGTCP2_CONNECTION_REFUSED);
@@ -119,7 +119,7 @@ static void open_connection(struct masque_h3 *h, const struct masque_udp_in *in,
     struct masque_new_conn n = {.in = in, .hd = hd, .odcid = proven ? &odcid : NULL};
     struct masque_conn *c = s ? masque_conn_new(h, &n) : NULL;
     if (!c) {
-        masque_index_source_drop(&h->index, s);
+        masque_source_drop(&h->sources, s);
         refuse(h, in, hd, NGTCP2_CONNECTION_REFUSED);
         return;
     }

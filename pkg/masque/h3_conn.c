@@ -242,7 +242,7 @@ static void free_conn(struct masque_conn *c)
 
 static void link_conn(struct masque_h3 *h, struct masque_conn *c, const struct masque_udp_in *in)
 {
-    c->source = masque_index_source(&h->index, &in->remote.sin6_addr); /* the caller has made it */
+    c->source = masque_source_get(&h->sources, &in->remote.sin6_addr); /* the caller has made it */
     c->source->conns++;
     c->next = h->conns;
     if (h->conns)
@@ -251,23 +251,23 @@ static void link_conn(struct masque_h3 *h, struct masque_conn *c, const struct m
     h->n_conns++;
     h->n_handshakes++;
     h->stats.connections++;
-    masque_index_wake(&h->index, c, h->now);
+    masque_heap_set(&h->heap, &c->wake, h->now);
 }
 
 struct masque_conn *masque_conn_new(struct masque_h3 *h, const struct masque_new_conn *n)
 {
-    if (masque_index_reserve(&h->index) != BASE_OK)
+    if (masque_heap_reserve(&h->heap) != BASE_OK)
         return NULL;
     struct masque_conn *c = base_calloc(1, sizeof *c);
     if (!c)
         return NULL;
     c->h = h;
-    c->heap_pos = SIZE_MAX;
+    masque_wake_init(&c->wake, c);
     c->highest_sid = -4;
     c->streams_granted = MASQUE_STREAMS_MAX;
     c->ref = (ngtcp2_crypto_conn_ref){.get_conn = get_conn, .user_data = c};
     ngtcp2_ccerr_default(&c->err);
-    masque_udp_text(c->peer, sizeof c->peer, &n->in->remote);
+    masque_address_text(c->peer, sizeof c->peer, &n->in->remote);
 
     ngtcp2_settings settings;
     ngtcp2_transport_params params;
@@ -349,7 +349,7 @@ void masque_conn_reschedule(struct masque_conn *c)
         return;
     ngtcp2_tstamp q = ngtcp2_conn_get_expiry(c->quic);
     base_time t = q > (ngtcp2_tstamp)BASE_TIME_NEVER ? BASE_TIME_NEVER : (base_time)q;
-    masque_index_wake(&c->h->index, c, base_time_min(t, own_deadline(c)));
+    masque_heap_set(&c->h->heap, &c->wake, base_time_min(t, own_deadline(c)));
 }
 
 static void flow_expired(struct masque_conn *c)
@@ -414,7 +414,7 @@ static void die(struct masque_conn *c)
     if (c->dead)
         return;
     c->dead = true;
-    masque_index_unwake(&c->h->index, c);
+    masque_heap_remove(&c->h->heap, &c->wake);
     c->dying_next = c->h->dying;
     c->h->dying = c;
 }
@@ -520,7 +520,7 @@ void masque_conn_reap(struct masque_h3 *h)
         if (!c->handshaken)
             h->n_handshakes--;
         c->source->conns--;
-        masque_index_source_drop(&h->index, c->source);
+        masque_source_drop(&h->sources, c->source);
         free_conn(c);
     }
 }

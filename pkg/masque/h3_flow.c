@@ -18,7 +18,6 @@ enum {
     SHORT_HEADER = 1 + 4, /* flags and the longest packet number */
     AEAD_TAG = 16,
     DATAGRAM_FRAME = 1 + 2, /* type and length */
-    SPARE_MAX = 1024,
 };
 
 /* ---- sizes ---- */
@@ -48,35 +47,9 @@ size_t masque_flow_live_mtu(const struct masque_flow *f)
     return mtu < MASQUE_PKT_MAX ? mtu : MASQUE_PKT_MAX;
 }
 
-/* ---- the queue towards the client ---- */
-
-void masque_flow_pop(struct masque_flow *f)
-{
-    struct masque_h3 *h = f->conn->h;
-    struct masque_pkt *p = f->head;
-    f->head = p->next;
-    if (!f->head)
-        f->tail = &f->head;
-    if (f->fresh == p)
-        f->fresh = p->next;
-    f->q_packets--;
-    f->q_bytes -= p->len;
-    if (h->n_spare < SPARE_MAX) {
-        p->next = h->spare;
-        h->spare = p;
-        h->n_spare++;
-    } else {
-        base_free(p);
-    }
-}
-
 void masque_flow_drop_queue(struct masque_flow *f, uint64_t *counter)
 {
-    while (f->head) {
-        masque_flow_pop(f);
-        if (counter)
-            (*counter)++;
-    }
+    masque_queue_drop(&f->queue, &f->conn->h->pool, counter);
 }
 
 /* ---- begin and end ---- */
@@ -86,11 +59,12 @@ static void ask(struct masque_flow *f)
 {
     struct masque_conn *c = f->conn;
     struct masque_request rq = {.flow = f->id,
+                                .transport = MASQUE_H3,
                                 .identity = f->identity,
                                 .token = f->token,
-                                .target = f->path.target,
-                                .prefix = f->path.prefix,
-                                .ipproto = f->path.ipproto,
+                                .target = f->tunnel.path.target,
+                                .prefix = f->tunnel.path.prefix,
+                                .ipproto = f->tunnel.path.ipproto,
                                 .correlation = f->correlation};
     memcpy(rq.uri, c->uri, sizeof rq.uri);
     memcpy(rq.credential_id, c->credential_id, sizeof rq.credential_id);
@@ -159,11 +133,9 @@ int masque_flow_begin(struct masque_stream *s, const struct masque_path *path,
     f->stream = s;
     f->sid = s->id;
     f->since = h->now;
-    f->path = *path;
     f->correlation = *corr;
-    f->tail = &f->head;
-    f->request_tokens = MASQUE_REQUESTS_BURST;
-    f->request_at = h->now;
+    masque_queue_init(&f->queue);
+    masque_tunnel_init(&f->tunnel, path, h->now);
     masque_index_add_flow(&h->index, f);
     h->n_flows++;
     s->flow = f;
@@ -346,105 +318,23 @@ int masque_flow_datagram(struct masque_conn *c, const uint8_t *p, size_t n)
 
 /* ---- capsules ---- */
 
-/* Answers each entry: the first IPv6 one gets the flow's prefix, the others a refusal. The list is the full
- * one, so the prefix stands in it in any case. */
-static int answer_addresses(struct masque_flow *f, const struct masque_address *asked, size_t n)
-{
-    struct masque_address list[MASQUE_CAPSULE_ADDRESSES_MAX + 1];
-    struct masque_address mine = {.version = 6, .len = f->prefix.len};
-    uint8_t out[MASQUE_CAPSULE_MAX];
-    size_t k = 0;
-    bool given = false;
-    memcpy(mine.addr, f->prefix.addr.b, sizeof f->prefix.addr.b);
-    for (size_t i = 0; i < n; i++) {
-        list[k] = masque_address_refusal(&asked[i]);
-        if (asked[i].version == 6 && !given) {
-            given = true;
-            list[k] = mine;
-            list[k].request_id = asked[i].request_id;
-        }
-        k++;
-    }
-    if (!given)
-        list[k++] = mine;
-    size_t len = masque_address_encode(out, sizeof out, MASQUE_CAPSULE_ADDRESS_ASSIGN, list, k);
-    return len ? masque_stream_write(f->stream, out, len) : BASE_EFULL;
-}
-
-static bool request_rate_ok(struct masque_flow *f)
-{
-    base_time now = f->conn->h->now;
-    f->request_tokens += (double)(now - f->request_at) / (double)BASE_SEC * 10;
-    if (f->request_tokens > MASQUE_REQUESTS_BURST)
-        f->request_tokens = MASQUE_REQUESTS_BURST;
-    f->request_at = now;
-    if (f->request_tokens < 1)
-        return false;
-    f->request_tokens -= 1;
-    return true;
-}
-
-static const char *address_request(struct masque_flow *f, const struct masque_capsule *cap,
-                                   struct base_err *err)
-{
-    struct masque_address asked[MASQUE_CAPSULE_ADDRESSES_MAX];
-    size_t n = 0;
-    if (masque_address_decode(cap->value, cap->len, true, asked, MASQUE_CAPSULE_ADDRESSES_MAX, &n, err) !=
-        BASE_OK)
-        return err->msg;
-    if (!request_rate_ok(f))
-        return "ADDRESS_REQUEST: too many in a short time";
-    if (f->state == MASQUE_FLOW_OPEN)
-        return answer_addresses(f, asked, n) == BASE_OK
-                   ? NULL
-                   : "ADDRESS_REQUEST: the client does not read the answers";
-    if (n > MASQUE_CAPSULE_ADDRESSES_MAX - f->n_asked)
-        return "ADDRESS_REQUEST: too many entries before the tunnel is up";
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < f->n_asked; j++)
-            if (f->asked[j].request_id == asked[i].request_id)
-                return "ADDRESS_REQUEST: Request ID was used before";
-    memcpy(f->asked + f->n_asked, asked, n * sizeof asked[0]);
-    f->n_asked += n;
-    return NULL;
-}
-
-/* NULL, or what is wrong with it. */
-static const char *capsule(struct masque_flow *f, const struct masque_capsule *cap, struct base_err *err)
-{
-    struct masque_address addrs[MASQUE_CAPSULE_ADDRESSES_MAX];
-    size_t n;
-    switch ((enum masque_capsule_type)cap->type) {
-    case MASQUE_CAPSULE_DATAGRAM:
-        payload(f->conn, f->sid, cap->value, cap->len);
-        return NULL;
-    case MASQUE_CAPSULE_ADDRESS_REQUEST:
-        return address_request(f, cap, err);
-    case MASQUE_CAPSULE_ADDRESS_ASSIGN: /* checked, but of no use: we take no address from a client */
-        return masque_address_decode(cap->value, cap->len, false, addrs, MASQUE_CAPSULE_ADDRESSES_MAX, &n,
-                                     err) == BASE_OK
-                   ? NULL
-                   : err->msg;
-    case MASQUE_CAPSULE_ROUTE_ADVERTISEMENT: /* likewise */
-        return masque_route_decode(cap->value, cap->len, NULL, 0, &n, err) == BASE_OK ? NULL : err->msg;
-    }
-    return NULL;
-}
-
 void masque_flow_data(struct masque_flow *f, const uint8_t *p, size_t n)
 {
     struct base_err err = {0};
-    struct masque_capsule cap;
+    struct masque_tunnel_out out;
     struct masque_stream *s = f->stream;
     for (;;) {
-        int rv = masque_capsule_feed(&f->parser, &p, &n, &cap, &err);
-        if (rv == 0)
+        int rv = masque_tunnel_feed(&f->tunnel, f->conn->h->now, &p, &n, &out, &err);
+        if (rv == MASQUE_TUNNEL_MORE)
             return;
-        const char *wrong = rv < 0 ? err.msg : capsule(f, &cap, &err);
+        if (rv == MASQUE_TUNNEL_DATAGRAM)
+            payload(f->conn, f->sid, out.p, out.len);
+        else if (rv == MASQUE_TUNNEL_REPLY && masque_stream_write(s, out.p, out.len) != BASE_OK)
+            rv = base_err_set(&err, BASE_EFULL, "ADDRESS_REQUEST: the client does not read the answers");
         if (s->flow != f)
             return; /* an event, or a bad datagram, has ended it */
-        if (wrong) {
-            abort_flow(f, NGHTTP3_H3_MESSAGE_ERROR, wrong);
+        if (rv < 0) {
+            abort_flow(f, NGHTTP3_H3_MESSAGE_ERROR, err.msg);
             return;
         }
     }
@@ -453,7 +343,7 @@ void masque_flow_data(struct masque_flow *f, const uint8_t *p, size_t n)
 void masque_flow_fin(struct masque_flow *f)
 {
     struct masque_stream *s = f->stream;
-    if (!masque_capsule_at_boundary(&f->parser)) {
+    if (!masque_tunnel_at_boundary(&f->tunnel)) {
         abort_flow(f, NGHTTP3_H3_MESSAGE_ERROR, "the stream ended inside a capsule");
         return;
     }
@@ -471,17 +361,12 @@ static struct masque_flow *find(const struct masque_h3 *h, uint64_t id)
     return masque_index_flow(&h->index, id);
 }
 
-static int send_setup(struct masque_flow *f, const struct base_prefix *routes, size_t n_routes)
+static int send_setup(struct masque_flow *f, const struct base_prefix *prefix,
+                      const struct base_prefix *routes, size_t n_routes)
 {
-    uint8_t out[MASQUE_OUT_MAX / 2];
-    struct masque_route list[MASQUE_ROUTES_MAX];
-    uint8_t proto = f->path.ipproto > 0 ? (uint8_t)f->path.ipproto : 0;
-    int rv = answer_addresses(f, f->asked, f->n_asked);
-    size_t n = masque_route_from_prefixes(routes, n_routes, proto, list);
-    size_t len = masque_route_encode(out, sizeof out, list, n);
-    if (rv == BASE_OK)
-        rv = len ? masque_stream_write(f->stream, out, len) : BASE_EFULL;
-    return rv;
+    uint8_t out[MASQUE_TUNNEL_SETUP_MAX];
+    size_t n = masque_tunnel_open(&f->tunnel, prefix, routes, n_routes, out, sizeof out);
+    return n > 0 ? masque_stream_write(f->stream, out, n) : BASE_EFULL;
 }
 
 int masque_h3_accept(struct masque_h3 *h, uint64_t flow, const struct base_prefix *prefix,
@@ -492,10 +377,9 @@ int masque_h3_accept(struct masque_h3 *h, uint64_t flow, const struct base_prefi
         return BASE_ENOTFOUND;
     if (n_routes > MASQUE_ROUTES_MAX)
         return BASE_EFULL;
-    f->prefix = *prefix;
     int rv = masque_stream_accept(f->stream);
     if (rv == BASE_OK)
-        rv = send_setup(f, routes, n_routes);
+        rv = send_setup(f, prefix, routes, n_routes);
     if (rv != BASE_OK) {
         abort_flow(f, NGHTTP3_H3_INTERNAL_ERROR, "the answer could not be queued");
         return BASE_EFULL;
@@ -503,7 +387,6 @@ int masque_h3_accept(struct masque_h3 *h, uint64_t flow, const struct base_prefi
     f->state = MASQUE_FLOW_OPEN;
     f->since = h->now;
     f->slot = slot;
-    f->n_asked = 0;
     f->conn->early_ready = f->conn->n_early > 0;
     ngtcp2_conn_set_keep_alive_timeout(f->conn->quic,
                                        (ngtcp2_duration)base_time_min(MASQUE_KEEP_ALIVE, h->limits.idle / 3));
@@ -537,34 +420,10 @@ int masque_h3_send(struct masque_h3 *h, uint64_t flow, const struct fence_pass *
     }
     if (len > masque_h3_mtu(h, flow) || len == 0)
         return BASE_ERANGE;
-    while (f->head && f->head != f->fresh && h->now - f->head->at > h->limits.queue_age) {
-        masque_flow_pop(f);
-        h->stats.drop_queue++;
-    }
-    struct masque_pkt *p = NULL;
-    if (f->q_packets < h->limits.queue_packets && len <= h->limits.queue_bytes - f->q_bytes) {
-        if (h->spare) {
-            p = h->spare;
-            h->spare = p->next;
-            h->n_spare--;
-        } else {
-            p = base_realloc(NULL, sizeof *p);
-        }
-    }
-    if (!p) {
-        h->stats.drop_queue++;
+    const struct masque_queue_limits l = {h->limits.queue_packets, h->limits.queue_bytes,
+                                          h->limits.queue_age};
+    if (masque_queue_add(&f->queue, &h->pool, &l, h->now, pkt, len, &h->stats.drop_queue) != BASE_OK)
         return BASE_EFULL;
-    }
-    p->next = NULL;
-    p->at = 0; /* the next flush knows the time */
-    p->len = (uint32_t)len;
-    memcpy(p->data, pkt, len);
-    *f->tail = p;
-    f->tail = &p->next;
-    if (!f->fresh)
-        f->fresh = p;
-    f->q_packets++;
-    f->q_bytes += p->len;
     masque_conn_dirty(f->conn);
     return BASE_OK;
 }

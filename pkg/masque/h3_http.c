@@ -26,6 +26,8 @@ static struct masque_stream *stream_new(struct masque_conn *c, int64_t id)
     s->id = id;
     masque_headers_init(&s->headers, c->h->limits.header_bytes);
     s->headers.bearer = c->h->bearer;
+    s->headers.no_rfc = c->h->no_rfc;
+    s->headers.cloudflare = c->h->cloudflare;
     s->next = c->streams;
     c->streams = s;
     return s;

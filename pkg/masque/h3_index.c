@@ -72,35 +72,6 @@ struct masque_conn *masque_index_conn(const struct masque_index *x, const uint8_
     return NULL;
 }
 
-/* ---- connections per source address ---- */
-
-struct masque_source *masque_index_source(struct masque_index *x, const struct in6_addr *addr)
-{
-    struct masque_source **b = &x->sources[bucket(x, addr->s6_addr, sizeof addr->s6_addr)];
-    for (struct masque_source *s = *b; s; s = s->next)
-        if (memcmp(&s->addr, addr, sizeof *addr) == 0)
-            return s;
-    struct masque_source *s = base_calloc(1, sizeof *s);
-    if (!s)
-        return NULL;
-    s->addr = *addr;
-    s->next = *b;
-    *b = s;
-    return s;
-}
-
-void masque_index_source_drop(struct masque_index *x, struct masque_source *s)
-{
-    if (!s || s->conns > 0)
-        return;
-    struct masque_source **p = &x->sources[bucket(x, s->addr.s6_addr, sizeof s->addr.s6_addr)];
-    while (*p && *p != s)
-        p = &(*p)->next;
-    if (*p)
-        *p = s->next;
-    base_free(s);
-}
-
 /* ---- flows ---- */
 
 void masque_index_add_flow(struct masque_index *x, struct masque_flow *f)
@@ -126,73 +97,4 @@ struct masque_flow *masque_index_flow(const struct masque_index *x, uint64_t id)
     while (f && f->id != id)
         f = f->next;
     return f;
-}
-
-/* ---- the heap of wake-ups ---- */
-
-int masque_index_reserve(struct masque_index *x)
-{
-    if (x->n_heap < x->cap_heap)
-        return BASE_OK;
-    size_t cap = x->cap_heap ? 2 * x->cap_heap : 64;
-    struct masque_conn **heap = base_realloc(x->heap, cap * sizeof(struct masque_conn *));
-    if (!heap)
-        return BASE_ENOMEM;
-    x->heap = heap;
-    x->cap_heap = cap;
-    return BASE_OK;
-}
-
-static void place(struct masque_index *x, size_t i, struct masque_conn *c)
-{
-    x->heap[i] = c;
-    c->heap_pos = i;
-}
-
-static void sift(struct masque_index *x, size_t i, struct masque_conn *c)
-{
-    while (i > 0 && x->heap[(i - 1) / 2]->wake_at > c->wake_at) {
-        place(x, i, x->heap[(i - 1) / 2]);
-        i = (i - 1) / 2;
-    }
-    for (;;) {
-        size_t k = 2 * i + 1;
-        if (k >= x->n_heap)
-            break;
-        if (k + 1 < x->n_heap && x->heap[k + 1]->wake_at < x->heap[k]->wake_at)
-            k++;
-        if (x->heap[k]->wake_at >= c->wake_at)
-            break;
-        place(x, i, x->heap[k]);
-        i = k;
-    }
-    place(x, i, c);
-}
-
-void masque_index_wake(struct masque_index *x, struct masque_conn *c, base_time at)
-{
-    c->wake_at = at;
-    if (c->heap_pos == SIZE_MAX) {
-        x->n_heap++;
-        x->heap[x->n_heap - 1] = c;
-        sift(x, x->n_heap - 1, c);
-    } else {
-        sift(x, c->heap_pos, c);
-    }
-}
-
-void masque_index_unwake(struct masque_index *x, struct masque_conn *c)
-{
-    size_t i = c->heap_pos;
-    if (i == SIZE_MAX)
-        return;
-    c->heap_pos = SIZE_MAX;
-    struct masque_conn *last = x->heap[--x->n_heap];
-    if (last != c)
-        sift(x, i, last);
-}
-
-void masque_index_fini(struct masque_index *x)
-{
-    x->heap = base_free(x->heap);
 }

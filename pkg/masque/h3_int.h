@@ -23,8 +23,12 @@
 #include "loop/log.h"
 #include "masque/capsule.h"
 #include "masque/h3.h"
+#include "masque/listen.h"
 #include "masque/qtls.h"
+#include "masque/queue.h"
 #include "masque/request.h"
+#include "masque/tunnel.h"
+#include "masque/wake.h"
 
 #include <nghttp3/nghttp3.h>
 #include <ngtcp2/ngtcp2.h>
@@ -37,12 +41,10 @@ enum {
     MASQUE_MIN_MTU = 1280,    /* RFC 9484 section 7.2 */
     MASQUE_EARLY_PACKETS = 8, /* per connection, before its flow is accepted */
     MASQUE_EARLY_BYTES = 65536,
-    MASQUE_REQUESTS_BURST = 16, /* ADDRESS_REQUEST capsules at once, then 10 a second */
     MASQUE_OUT_MAX = 16384, /* bytes of capsules or of a refusal that wait for the client's acknowledgement */
     MASQUE_BURST_PACKETS = 52,  /* between two looks at the fence */
     MASQUE_BURST_BYTES = 64000, /* one UDP_SEGMENT send */
     MASQUE_UDP_MAX = 1444,      /* largest UDP payload that we send */
-    MASQUE_PKT_MAX = 1536,      /* largest queued packet; nothing longer fits into MASQUE_UDP_MAX */
     MASQUE_DETAIL_MAX = 160,
 };
 #define MASQUE_MTU_PATIENCE (5 * BASE_SEC) /* how long a path may stay too small for 1280 bytes */
@@ -59,36 +61,19 @@ struct masque_cid {
     struct masque_conn *conn;
     ngtcp2_cid cid;
 };
-struct masque_source { /* connections from one address */
-    struct masque_source *next;
-    struct in6_addr addr;
-    uint32_t conns;
-};
 enum { MASQUE_BUCKETS = 4096 };
 struct masque_index {
     uint64_t seed;
     struct masque_cid *cids[MASQUE_BUCKETS];
-    struct masque_source *sources[MASQUE_BUCKETS];
     struct masque_flow *flows[MASQUE_BUCKETS];
-    struct masque_conn **heap; /* by wake_at */
-    size_t n_heap, cap_heap;
 };
 int masque_index_add_cid(struct masque_index *x, struct masque_conn *c, const ngtcp2_cid *cid);
 void masque_index_del_cid(struct masque_index *x, const ngtcp2_cid *cid);
 void masque_index_del_conn_cids(struct masque_index *x, struct masque_conn *c);
 struct masque_conn *masque_index_conn(const struct masque_index *x, const uint8_t *cid, size_t len);
-/* The count for `addr`, made when it is not there; NULL = no memory. Released when its count is 0 again. */
-struct masque_source *masque_index_source(struct masque_index *x, const struct in6_addr *addr);
-void masque_index_source_drop(struct masque_index *x, struct masque_source *s);
 void masque_index_add_flow(struct masque_index *x, struct masque_flow *f);
 void masque_index_del_flow(struct masque_index *x, struct masque_flow *f);
 struct masque_flow *masque_index_flow(const struct masque_index *x, uint64_t id);
-/* Makes room for one more connection in the heap, so that masque_index_wake never fails. BASE_OK or
- * BASE_ENOMEM. */
-int masque_index_reserve(struct masque_index *x);
-void masque_index_wake(struct masque_index *x, struct masque_conn *c, base_time at); /* sets or moves */
-void masque_index_unwake(struct masque_index *x, struct masque_conn *c);
-void masque_index_fini(struct masque_index *x);
 
 /* ---- h3_udp.c: the socket ---- */
 struct masque_udp_in { /* one UDP datagram */
@@ -110,7 +95,6 @@ void masque_udp_read(struct masque_udp *u, unsigned max, masque_udp_fn fn, void 
 unsigned masque_udp_send(struct masque_udp *u, const struct sockaddr_in6 *remote,
                          const struct sockaddr_in6 *local, uint8_t ecn, const uint8_t *data, size_t len,
                          size_t seg);
-void masque_udp_text(char *dst, size_t size, const struct sockaddr_in6 *a);
 
 /* ---- one request stream ---- */
 struct masque_stream {
@@ -126,12 +110,6 @@ struct masque_stream {
 };
 
 /* ---- a flow ---- */
-struct masque_pkt {
-    struct masque_pkt *next;
-    base_time at;
-    uint32_t len;
-    uint8_t data[MASQUE_PKT_MAX];
-};
 enum masque_flow_state {
     MASQUE_FLOW_SETTINGS = 1, /* waits for the client's SETTINGS; not reported yet */
     MASQUE_FLOW_ASKED,        /* reported; waits for accept or refuse */
@@ -146,22 +124,14 @@ struct masque_flow {
     struct masque_stream *stream; /* NULL once ended */
     int64_t sid;
     base_time since; /* in this state */
-    struct masque_path path;
     struct base_correlation correlation;
     enum masque_identity identity;
     struct base_secret *token; /* until it is reported */
-    struct base_prefix prefix;
     const struct fence_slot *slot;
     bool stopped, reported;
-    struct masque_pkt *head, **tail; /* towards the client */
-    struct masque_pkt *fresh;        /* the first one without a time: queued since the last flush */
-    uint32_t q_packets, q_bytes;
-    base_time mtu_low_since; /* 0 = the path carries 1280 bytes */
-    struct masque_capsule_parser parser;
-    double request_tokens; /* ADDRESS_REQUEST rate */
-    base_time request_at;
-    struct masque_address asked[MASQUE_CAPSULE_ADDRESSES_MAX]; /* before accept */
-    size_t n_asked;
+    struct masque_queue queue; /* towards the client */
+    base_time mtu_low_since;   /* 0 = the path carries 1280 bytes */
+    struct masque_tunnel tunnel;
     enum masque_end end;
     char detail[MASQUE_DETAIL_MAX];
 };
@@ -191,8 +161,8 @@ struct masque_conn {
     struct masque_early early[MASQUE_EARLY_PACKETS];
     unsigned n_early;
     size_t early_bytes;
-    size_t heap_pos; /* SIZE_MAX = not in the heap */
-    base_time wake_at, lonely_since, close_at;
+    struct masque_wake wake;
+    base_time lonely_since, close_at;
     int64_t highest_sid; /* of the request streams seen, -4 = none */
     uint64_t streams_granted;
     bool handshaken, settings_seen, peer_h3_datagram, dirty, dead, close_asked, goaway;
@@ -211,9 +181,9 @@ struct masque_gone {
 
 struct masque_h3 {
     char *cert_file, *key_file, *client_ca_file;
-    bool bearer;
+    bool bearer, no_rfc, cloudflare;
     struct masque_h3_limits limits;
-    struct masque_h3_events events;
+    struct masque_events events;
     void *arg;
     struct loop_log *log;
     struct masque_udp *udp;
@@ -221,8 +191,10 @@ struct masque_h3 {
     struct masque_index index;
     struct masque_conn *conns, *dirty, **dirty_tail, *dying;
     struct masque_flow *ended, **ended_tail;
-    struct masque_pkt *spare;
-    uint32_t n_spare, n_conns, n_handshakes, n_flows;
+    struct masque_heap heap;
+    struct masque_sources sources;
+    struct masque_pool pool;
+    uint32_t n_conns, n_handshakes, n_flows;
     uint64_t last_flow;
     uint8_t secret[32];
     base_time now;         /* never goes back: ngtcp2 insists */
@@ -299,8 +271,6 @@ void masque_flow_drop_early(struct masque_conn *c);
 void masque_flow_end(struct masque_flow *f, enum masque_end why, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void masque_flow_drop_queue(struct masque_flow *f, uint64_t *counter);
-/* Removes the packet at the head. */
-void masque_flow_pop(struct masque_flow *f);
 void masque_flow_report(struct masque_h3 *h);
 /* Bytes that QUIC, DATAGRAM frame and context put around one packet. */
 size_t masque_flow_overhead(const struct masque_flow *f);

@@ -5,9 +5,7 @@
  */
 #include <errno.h>
 #include <net/if.h>
-#include <netdb.h>
 #include <netinet/udp.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,47 +24,6 @@ struct masque_udp {
     _Alignas(struct cmsghdr) uint8_t control[BATCH][CONTROL];
     uint8_t data[BATCH][SLOT];
 };
-
-static int listen_error(struct base_err *err, const char *listen, const char *why)
-{
-    return base_err_set(err, BASE_EINVAL,
-                        "listen \"%s\": %s; expected [IPv6]:port or IPv4:port, e.g. [::]:4433", listen, why);
-}
-
-/* "[addr%scope]:port" or "a.b.c.d:port" to an IPv6 socket address. */
-static int parse_listen(struct sockaddr_in6 *ret, const char *listen, struct base_err *err)
-{
-    char host[128], mapped[140];
-    const char *colon = listen ? strrchr(listen, ':') : NULL;
-    uint64_t port;
-    if (!colon)
-        return listen_error(err, listen ? listen : "", "the port is missing");
-    if (base_parse_u64(base_str_of(colon + 1), 65535, &port) != BASE_OK)
-        return listen_error(err, listen, "the port must be a number from 0 to 65535");
-    struct base_str h = {listen, (size_t)(colon - listen)};
-    bool bracket = h.len >= 2 && h.ptr[0] == '[' && h.ptr[h.len - 1] == ']';
-    if (bracket)
-        h = (struct base_str){h.ptr + 1, h.len - 2};
-    if (h.len == 0 || base_copy_str(host, sizeof host, h) != BASE_OK)
-        return listen_error(err, listen, "the address is missing or too long");
-    if (!bracket && memchr(host, ':', h.len))
-        return listen_error(err, listen, "an IPv6 address needs brackets");
-    base_fmt(mapped, sizeof mapped, "%s%s", bracket ? "" : "::ffff:", host);
-    struct addrinfo hints = {.ai_family = AF_INET6, .ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST},
-                    *ai = NULL;
-    if (getaddrinfo(mapped, NULL, &hints, &ai) != 0 || !ai)
-        return listen_error(err, listen, "that is not a numeric address");
-    memcpy(ret, ai->ai_addr, sizeof *ret);
-    freeaddrinfo(ai);
-    ret->sin6_port = htons((uint16_t)port);
-    return BASE_OK;
-}
-
-static bool is_wildcard(const struct in6_addr *a)
-{
-    static const uint8_t mapped_any[16] = {[10] = 0xff, [11] = 0xff};
-    return IN6_IS_ADDR_UNSPECIFIED(a) || memcmp(a, mapped_any, sizeof mapped_any) == 0;
-}
 
 static int set(int fd, int level, int name, int value)
 {
@@ -99,14 +56,14 @@ static int need_options(struct masque_udp *u, struct base_err *err)
 int masque_udp_open(struct masque_udp **ret, const char *listen, struct base_err *err)
 {
     struct sockaddr_in6 addr;
-    int rv = parse_listen(&addr, listen, err);
+    int rv = masque_listen_parse(&addr, listen, err);
     if (rv != BASE_OK)
         return rv;
     struct masque_udp *u = base_calloc(1, sizeof *u);
     if (!u)
         return base_err_set(err, BASE_ENOMEM, "UDP socket: no memory");
     u->gso = true;
-    u->wildcard = is_wildcard(&addr.sin6_addr);
+    u->wildcard = masque_address_any(&addr.sin6_addr);
     u->fd = socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (u->fd < 0) {
         rv = base_err_sys(err, BASE_EIO, errno, "UDP socket");
@@ -119,12 +76,7 @@ int masque_udp_open(struct masque_udp **ret, const char *listen, struct base_err
     socklen_t len = sizeof u->bound;
     if (bind(u->fd, (struct sockaddr *)&addr, sizeof addr) != 0) {
         int e = errno;
-        rv = base_err_sys(
-            err, BASE_EIO, e, "listen \"%s\"%s", listen,
-            e == EADDRINUSE      ? ": another process has this UDP port; stop it or choose another port"
-            : e == EADDRNOTAVAIL ? ": no interface of this host has that address"
-            : e == EACCES ? ": ports below 1024 need a capability or net.ipv4.ip_unprivileged_port_start"
-                          : "");
+        rv = base_err_sys(err, BASE_EIO, e, "listen \"%s\" (UDP)%s", listen, masque_listen_remedy(e));
         goto fail;
     }
     if (getsockname(u->fd, (struct sockaddr *)&u->bound, &len) != 0) {
@@ -257,7 +209,7 @@ static int send_one(struct masque_udp *u, struct sockaddr_in6 *remote, const str
                        .msg_iov = &iov,
                        .msg_iovlen = 1,
                        .msg_control = control};
-    if (u->wildcard && !is_wildcard(&local->sin6_addr)) {
+    if (u->wildcard && !masque_address_any(&local->sin6_addr)) {
         struct in6_pktinfo pi = {.ipi6_addr = local->sin6_addr, .ipi6_ifindex = local->sin6_scope_id};
         add_control(&m, IPPROTO_IPV6, IPV6_PKTINFO, &pi, sizeof pi);
     }
@@ -300,13 +252,4 @@ unsigned masque_udp_send(struct masque_udp *u, const struct sockaddr_in6 *remote
             lost++;
     }
     return lost;
-}
-
-void masque_udp_text(char *dst, size_t size, const struct sockaddr_in6 *a)
-{
-    struct base_ip6 ip;
-    char text[BASE_IP6_SIZE];
-    memcpy(ip.b, a->sin6_addr.s6_addr, sizeof ip.b);
-    base_ip6_text(text, &ip);
-    base_fmt(dst, size, "[%s]:%u", text, ntohs(a->sin6_port));
 }

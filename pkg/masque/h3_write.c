@@ -111,7 +111,7 @@ static enum result try_stream(struct burst *b, struct attempt *a, size_t room, n
             return FAILED;
         }
     }
-    if (sid < 0 && c->flow && c->flow->head) {
+    if (sid < 0 && c->flow && c->flow->queue.head) {
         a->n = 0;
         return AGAIN; /* nothing on streams: the caller takes a datagram */
     }
@@ -151,8 +151,8 @@ static void clean_head(struct masque_flow *f)
 {
     struct masque_h3 *h = f->conn->h;
     size_t live = masque_flow_live_mtu(f);
-    while (f->head && (h->now - f->head->at > h->limits.queue_age || f->head->len > live)) {
-        masque_flow_pop(f);
+    while (f->queue.head && (h->now - f->queue.head->at > h->limits.queue_age || f->queue.head->len > live)) {
+        masque_queue_pop(&f->queue, &f->conn->h->pool);
         h->stats.drop_queue++;
     }
 }
@@ -163,16 +163,16 @@ static enum result try_datagram(struct burst *b, struct attempt *a, size_t room,
     struct masque_flow *f = c->flow;
     uint8_t prefix[9];
     clean_head(f);
-    if (!f->head) {
+    if (!f->queue.head) {
         a->n = 0;
         return AGAIN;
     }
     int accepted = 0;
-    ngtcp2_vec v[2] = {{prefix, masque_flow_prefix(f, prefix)}, {f->head->data, f->head->len}};
+    ngtcp2_vec v[2] = {{prefix, masque_flow_prefix(f, prefix)}, {f->queue.head->data, f->queue.head->len}};
     a->n = ngtcp2_conn_writev_datagram(c->quic, &a->ps.path, &a->pi, c->h->burst + b->len, room, &accepted,
                                        NGTCP2_WRITE_DATAGRAM_FLAG_NONE, 0, v, 2, ts);
     if (a->n == NGTCP2_ERR_INVALID_ARGUMENT || a->n == NGTCP2_ERR_INVALID_STATE) {
-        masque_flow_pop(f); /* the client cannot take it */
+        masque_queue_pop(&f->queue, &f->conn->h->pool); /* the client cannot take it */
         c->h->stats.drop_queue++;
         a->n = 0;
         return AGAIN;
@@ -180,8 +180,8 @@ static enum result try_datagram(struct burst *b, struct attempt *a, size_t room,
     if (a->n < 0)
         return FAILED;
     if (accepted) {
-        a->inner = f->head->len;
-        masque_flow_pop(f);
+        a->inner = f->queue.head->len;
+        masque_queue_pop(&f->queue, &f->conn->h->pool);
     }
     return a->n == 0 ? BLOCKED : AGAIN; /* n > 0 without `accepted` is a control packet: send it, try again */
 }
@@ -197,13 +197,6 @@ static void watch_mtu(struct masque_conn *c)
         f->mtu_low_since = c->h->now;
 }
 
-static void stamp(struct masque_flow *f)
-{
-    for (struct masque_pkt *p = f->fresh; p; p = p->next)
-        p->at = f->conn->h->now;
-    f->fresh = NULL;
-}
-
 /* One packet after the other until there is nothing to send or no leave to send it. 0 or the library's error.
  */
 static int fill(struct burst *b, size_t quantum, ngtcp2_tstamp ts)
@@ -214,7 +207,7 @@ static int fill(struct burst *b, size_t quantum, ngtcp2_tstamp ts)
         struct attempt a = {.n = 0};
         ngtcp2_path_storage_zero(&a.ps);
         enum result r = try_stream(b, &a, room, ts);
-        if (r == AGAIN && a.n == 0 && c->flow && c->flow->head)
+        if (r == AGAIN && a.n == 0 && c->flow && c->flow->queue.head)
             r = try_datagram(b, &a, room, ts);
         if (r == FAILED)
             return (int)a.n;
@@ -239,8 +232,8 @@ void masque_write_conn(struct masque_conn *c, base_time (*clock)(void))
     masque_flow_deliver_early(c);
     struct burst b = {.c = c, .clock = clock};
     base_time now = c->h->now = base_time_max(clock(), c->h->now); /* ngtcp2 wants times that never go back */
-    if (c->flow && c->flow->head) {
-        stamp(c->flow);
+    if (c->flow && c->flow->queue.head) {
+        masque_queue_stamp(&c->flow->queue, now);
         if (!fence_open(c->flow, now))
             masque_flow_drop_queue(c->flow, &c->h->stats.drop_fence);
     }

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "base/str.h"
-#include "masque/h3.h"
+#include "masque/flow.h"
 
 struct masque_path {
     enum masque_target target;

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "masque/h3.h"
+#include "masque/flow.h"
 
 struct masque_roots; /* the CAs that may sign client certificates; immutable */
 struct masque_der {

@@ -52,6 +52,7 @@ static void take_pseudo(struct masque_headers *h, struct base_str name, struct b
     } else if (base_str_eqz(name, ":protocol")) {
         h->has_protocol = true;
         h->is_connect_ip = base_str_eqz(v, "connect-ip");
+        h->is_cf_protocol = base_str_eqz(v, "cf-connect-ip");
         keep_printable(h->protocol, sizeof h->protocol, v);
     } else if (base_str_eqz(name, ":scheme")) {
         h->has_scheme = true;
@@ -79,6 +80,8 @@ int masque_headers_add(struct masque_headers *h, struct base_str name, struct ba
         h->has_tenant = true;
     if (h->bearer && base_str_eqz(name, "authorization")) {
         take_authorization(h, value);
+    } else if (base_str_eqz(name, "cf-connect-proto")) {
+        h->is_cf_header = base_str_eqz(value, "cf-connect-ip");
     } else if (base_str_eqz(name, "traceparent")) {
         h->traceparent_twice = h->has_traceparent;
         h->has_traceparent = true;
@@ -98,18 +101,59 @@ static int refuse(struct base_err *err, int status, const char *text)
     return rv;
 }
 
+bool masque_headers_bare(const struct masque_headers *h)
+{
+    return h->cloudflare && h->plain && !h->has_protocol && h->is_cf_header;
+}
+
+static bool cloudflare(const struct masque_headers *h)
+{
+    return (h->cloudflare && h->is_cf_protocol) || masque_headers_bare(h);
+}
+
 static int check_method(const struct masque_headers *h, struct base_err *err)
 {
-    if (!h->has_method || !h->is_connect)
-        return refuse(err, 405, "method: only CONNECT with :protocol connect-ip is served here");
-    if (h->has_protocol && h->is_connect_ip)
+    const char *served = h->no_rfc ? "cf-connect-ip" : "connect-ip";
+    int rv;
+    if (!h->has_method || !h->is_connect) {
+        rv = base_err_set(err, BASE_EINVAL, "method: only CONNECT with :protocol %s is served here", served);
+        if (err)
+            err->http_status = 405;
+        return rv;
+    }
+    if (cloudflare(h) || (h->has_protocol && h->is_connect_ip && !h->no_rfc))
         return BASE_OK;
-    int rv =
-        h->has_protocol
-            ? base_err_set(err, BASE_EINVAL, "protocol \"%s\": only connect-ip is served here", h->protocol)
-            : base_err_set(err, BASE_EINVAL, "protocol: missing; only connect-ip is served here");
+    rv = h->has_protocol
+             ? base_err_set(err, BASE_EINVAL, "protocol \"%s\": only %s is served here", h->protocol, served)
+             : base_err_set(err, BASE_EINVAL, "protocol: missing; only %s is served here", served);
     if (err)
         err->http_status = 501;
+    return rv;
+}
+
+static int check_address(const struct masque_headers *h, struct base_err *err)
+{
+    bool bare = masque_headers_bare(h);
+    if (!bare && (!h->has_scheme || !h->is_https))
+        return refuse(err, 400, "scheme: must be https");
+    if (!h->has_authority)
+        return refuse(err, 400, "authority: missing");
+    if (!bare && !h->has_path)
+        return refuse(err, 400, "path: missing");
+    return BASE_OK;
+}
+
+static int take_target(const struct masque_headers *h, struct masque_path *ret, struct base_err *err)
+{
+    if (cloudflare(h)) {
+        *ret = (struct masque_path){.target = MASQUE_TARGET_ANY, .ipproto = -1};
+        return BASE_OK;
+    }
+    if (h->path_cut)
+        return refuse(err, 400, "path: longer than 256 bytes");
+    int rv = masque_path_parse(ret, (struct base_str){h->path, h->n_path}, err);
+    if (rv != BASE_OK && err)
+        err->http_status = 400;
     return rv;
 }
 
@@ -125,12 +169,9 @@ int masque_headers_check(const struct masque_headers *h, bool fin, struct masque
     int rv = check_method(h, err);
     if (rv != BASE_OK)
         return rv;
-    if (!h->has_scheme || !h->is_https)
-        return refuse(err, 400, "scheme: must be https");
-    if (!h->has_authority)
-        return refuse(err, 400, "authority: missing");
-    if (!h->has_path)
-        return refuse(err, 400, "path: missing");
+    rv = check_address(h, err);
+    if (rv != BASE_OK)
+        return rv;
     if (h->forbidden) {
         rv = base_err_set(err, BASE_EINVAL, "header %s: not allowed in a request that carries capsules",
                           h->forbidden);
@@ -148,14 +189,9 @@ int masque_headers_check(const struct masque_headers *h, bool fin, struct masque
         return refuse(err, 503, "no memory for the request");
     if (fin)
         return refuse(err, 400, "request stream: ended with the headers; a tunnel needs it open");
-    if (h->path_cut)
-        return refuse(err, 400, "path: longer than 256 bytes");
-    rv = masque_path_parse(ret_path, (struct base_str){h->path, h->n_path}, err);
-    if (rv != BASE_OK) {
-        if (err)
-            err->http_status = 400;
+    rv = take_target(h, ret_path, err);
+    if (rv != BASE_OK)
         return rv;
-    }
     memset(ret_correlation, 0, sizeof *ret_correlation);
     if (h->has_traceparent && !h->traceparent_twice) {
         struct base_correlation c;

@@ -11,10 +11,12 @@
 #include "fence/fence.h"
 #include "loop/loop.h"
 #include "masque/capsule.h"
+#include "masque/h2.h"
 #include "masque/h3.h"
 #include "masque/testclient_test.h"
 #include "masque/testpki_test.h"
 
+struct h2client;
 enum testenv_answer { TESTENV_HOLD = 0, TESTENV_ACCEPT, TESTENV_REFUSE };
 enum { TESTENV_MAX = 64, TESTENV_CLIENTS = 16 };
 
@@ -24,6 +26,9 @@ struct testenv {
     struct testpki_cert *root;
     struct masque_h3_config cfg;
     struct masque_h3 *h;
+    struct masque_h2 *h2;            /* NULL until testenv_h2 */
+    void (*turn)(struct testenv *e); /* h2client_test.c: its clients' part of a turn */
+    struct h2client *h2clients;
     struct fence_table *fences;
     struct fence_slot *slot;
     struct base_prefix prefix, routes[2];
@@ -57,6 +62,8 @@ base_time testenv_clock(void);
 struct testenv *testenv_new(const struct masque_h3_limits *limits);
 void testenv_free(struct testenv *e);
 void testenv_start(struct testenv *e, uint16_t port);
+/* Opens an HTTP/2 endpoint beside the HTTP/3 one, with the same certificates, events and fence. */
+void testenv_h2(struct testenv *e, const struct masque_h2_limits *limits);
 /* One turn of the endpoint and every client. */
 void testenv_turn(struct testenv *e);
 void testenv_endpoint(struct testenv *e); /* the endpoint alone */
