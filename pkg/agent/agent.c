@@ -197,6 +197,11 @@ static void on_note(struct agent *a, enum contract_kind kind, const struct kubes
     case KUBESTORE_LISTED:
         in.ev = n->what == KUBESTORE_RELIST ? SESSION_EV_RELIST : SESSION_EV_LISTED;
         in.u.collection = kind;
+        if (n->what == KUBESTORE_RELIST)
+            (void)base_copy(in.version, sizeof in.version, n->version);
+        break;
+    case KUBESTORE_REGRESSED:
+        in.ev = SESSION_EV_REGRESSED;
         break;
     case KUBESTORE_PROVED:
     case KUBESTORE_NOT_PROVED:

@@ -347,6 +347,9 @@ static void execute(struct agent *a, const struct session_fx *fx)
     case SESSION_FX_AUDIT:
         fx_audit(a, &fx->u.audit);
         return;
+    case SESSION_FX_RELIST:
+        kubestore_start_over(a->store, "a row shows an epoch or a version from before one that was seen");
+        return;
     case SESSION_FX_AUTHORIZE:
         agent_ask_start(a->ask, fx->u.authorize.ask, &fx->u.authorize.q);
         return;

@@ -19,6 +19,9 @@ struct kubestore_op {
     struct kube_call *call;
     struct base_buf body;
     struct contract_object *object; /* what a PUT shall write; what an answer holds */
+    char rv[CONTRACT_RV_SIZE];      /* of the object that it was decided on */
+    char floor[CONTRACT_RV_SIZE];   /* highest version of the kind that was seen when it was submitted */
+    unsigned history;               /* of the store then */
     /* LIST */
     struct kubestore_pager *pager;
     struct contract_object *rows;
@@ -31,6 +34,51 @@ struct kubestore_op {
 static bool is_write(enum store_op op)
 {
     return op == STORE_CREATE || op == STORE_UPDATE || op == STORE_UPDATE_STATUS || op == STORE_DELETE;
+}
+
+/* ---- versions ---- */
+int kubestore_rv_cmp(const char *a, const char *b)
+{
+    int c;
+
+    if (!a[0] || !b[0])
+        return (a[0] != '\0') - (b[0] != '\0');
+    if (base_rv_cmp(a, b, &c))
+        return 2;
+    return c < 0 ? -1 : c > 0;
+}
+
+void kubestore_saw(struct kubestore *s, enum contract_kind kind, const char *rv)
+{
+    if (kubestore_rv_cmp(rv, s->seen[kind]) == 1)
+        (void)base_copy(s->seen[kind], sizeof s->seen[kind], rv);
+}
+
+void kubestore_went_back(struct kubestore *s, enum contract_kind kind, const char *rv, const char *floor)
+{
+    struct base_err err = {0};
+
+    (void)base_err_set(&err, BASE_EPROTO,
+                       "%s: the server's version %s is below %s, which was seen before: was etcd restored?",
+                       contract_kind_plural(kind), rv, floor);
+    kubestore_start_over(s, err.msg);
+}
+
+/* A write that changed something has a version of its own, above every one that was seen before it was sent;
+ * a list has at least the highest of those. What was sent in another history says nothing of this one. */
+static void look_at_version(struct kubestore_op *op, const char *rv)
+{
+    int order = kubestore_rv_cmp(rv, op->floor);
+
+    if (op->history != op->s->history)
+        return;
+    if (op->op == STORE_LIST && order == -1)
+        kubestore_went_back(op->s, op->kind, rv, op->floor);
+    else if (op->op != STORE_LIST && op->op != STORE_DELETE && op->op != STORE_GET &&
+             strcmp(rv, op->rv) != 0 && (order == -1 || order == 0) && op->floor[0])
+        kubestore_went_back(op->s, op->kind, rv, op->floor);
+    else
+        kubestore_saw(op->s, op->kind, rv);
 }
 
 /* ---- life ---- */
@@ -143,7 +191,7 @@ static int take_object(struct kubestore_op *op, struct base_str body, struct bas
 {
     int rc = contract_decode(op->object, op->kind, body, err);
 
-    if (!rc)
+    if (!rc && op->history == op->s->history)
         kubestore_raw_put(op->s->raw, op->object, body);
     return rc;
 }
@@ -175,6 +223,7 @@ static void on_answer(void *arg, const struct kube_resp *resp)
         } else {
             r.objects = op->object;
             r.n_objects = 1;
+            look_at_version(op, op->object->u.meta.rv);
         }
     }
     op_done(op, &r);
@@ -329,6 +378,7 @@ static void on_list(void *arg, int code, const struct kube_resp *resp, const str
         r.objects = op->rows;
         r.n_objects = op->n_rows;
         memcpy(r.list_rv, op->list_rv, sizeof r.list_rv);
+        look_at_version(op, op->list_rv);
     } else {
         r.err = *err;
         if (resp) {
@@ -434,6 +484,10 @@ int kubestore_submit(struct kubestore *s, const struct store_req *req, kubestore
     op->done = done;
     op->arg = arg;
     op->id = req->id;
+    op->history = s->history;
+    memcpy(op->floor, s->seen[req->kind], sizeof op->floor);
+    if (req->object)
+        (void)base_copy(op->rv, sizeof op->rv, req->object->u.meta.rv);
     op->op = req->op;
     op->kind = req->kind;
     op->lane = req->renewal ? KUBE_LANE_RENEW : KUBE_LANE_DEFAULT;

@@ -28,6 +28,12 @@ struct kubestore *kubestore_free(struct kubestore *s);
  * switches that guard off, for test/twin only, which compares what the server says of such writes. */
 void kubestore_unguarded(struct kubestore *s);
 
+/* Every watch of the store starts over: KUBESTORE_REGRESSED, then a new list, in the next iteration; nothing
+ * of the old streams is told any more. The store does it by itself when the version of a list, or of a write
+ * that landed, is below one that was seen of that kind before it was sent; its owner may see it in a row.
+ * Answers to requests that were sent before still come. */
+void kubestore_start_over(struct kubestore *s, const char *why);
+
 typedef void (*kubestore_done)(void *arg, const struct store_resp *resp);
 /* What comes back besides the classes of store_resp: a 2xx answer to a write whose object cannot be read is
  * BASE_EUNKNOWN (it landed; read back), a read object or list row that cannot be read is BASE_EIO with its
@@ -49,6 +55,9 @@ enum kubestore_notice {
     KUBESTORE_PROVED, /* proof `proof_id`: everything written before `t0` has been applied; `version` = R */
     KUBESTORE_NOT_PROVED, /* proof `proof_id` failed; deadlines run; ask again at the next interval */
     KUBESTORE_BAD_OBJECT, /* an object could not be decoded: `name` and err; it counts as absent */
+    KUBESTORE_REGRESSED,  /* the API server went back, as after an etcd restore (contract section 5): what was
+                             told is void, running proofs were told NOT_PROVED, RELIST to LISTED follows. Every
+                             watch of the store is told, whichever noticed */
 };
 struct kubestore_note {
     enum kubestore_notice what;

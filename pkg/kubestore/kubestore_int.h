@@ -36,6 +36,9 @@ void kubestore_raw_put(struct kubestore_raw *r, const struct contract_object *o,
 struct base_str kubestore_raw_get(const struct kubestore_raw *r, enum contract_kind kind, const char *name,
                                   const struct base_uuid *uid, const char *rv);
 
+/* Every text is forgotten: versions may come again with another content. */
+void kubestore_raw_clear(struct kubestore_raw *r);
+
 /* ---- pager.c: one consistent list, page by page ---- */
 struct kubestore_pager;
 struct kubestore_pager_fns {
@@ -57,6 +60,11 @@ int kubestore_pager_new(struct kubestore_pager **ret, struct kube_client *client
 struct kubestore_pager *kubestore_pager_free(struct kubestore_pager *p);
 
 /* ---- kubestore.c ---- */
+/* a < b, a == b, a > b as -1, 0, 1; 2 when they cannot be compared. "" is below everything. */
+int kubestore_rv_cmp(const char *a, const char *b);
+void kubestore_saw(struct kubestore *s, enum contract_kind kind, const char *rv);
+/* `rv` came back from a request that was sent when `floor` had been seen: it went back. */
+void kubestore_went_back(struct kubestore *s, enum contract_kind kind, const char *rv, const char *floor);
 struct kubestore {
     struct loop *loop;
     struct kube_client *client;
@@ -66,6 +74,9 @@ struct kubestore {
     struct kubestore_op *ops; /* in flight */
     unsigned n_ops;
     bool unguarded;
+    struct kubestore_watch *watches;
+    char seen[CONTRACT_KIND_N][CONTRACT_RV_SIZE]; /* highest version seen of a kind, anywhere */
+    unsigned history;                             /* counts how often the API server went back */
 };
 
 #endif

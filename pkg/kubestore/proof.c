@@ -54,7 +54,7 @@ void kubestore_proof_check(struct kubestore_watch *w)
         /* between RELIST and LISTED only part of the list has been applied */
         if (!p->used || !p->r[0] || w->partial || !w->version[0])
             continue;
-        order = kubestore_watch_cmp(w->version, p->r);
+        order = kubestore_rv_cmp(w->version, p->r);
         if (order == 0 || order == 1)
             proved(p, p->t0);
     }
@@ -93,6 +93,10 @@ static void on_step1(void *arg, const struct kube_resp *resp)
 
     p->call = NULL;
     kubestore_watch_enter(w);
+    if (w->start_over) {
+        kubestore_watch_leave(w);
+        return;
+    }
     kubestore_classify(&r, false, resp);
     if (r.code == BASE_OK && arena && contract_json_parse(&root, arena, resp->body, 2, &err) == BASE_OK)
         (void)base_copy_str(rv, sizeof rv,
@@ -102,14 +106,8 @@ static void on_step1(void *arg, const struct kube_resp *resp)
             (void)base_err_set(&r.err, BASE_EPROTO, "%s: a list without resourceVersion",
                                contract_kind_plural(w->kind));
         step1_failed(p, &r.err);
-    } else if (kubestore_watch_cmp(rv, p->floor) == -1) {
-        (void)base_err_set(
-            &err, BASE_EPROTO,
-            "%s: the server's version %s is below %s, which was seen before: was etcd restored?",
-            contract_kind_plural(w->kind), rv, p->floor);
-        loop_log(w->s->log, LOOP_ERROR, "watch_regressed", "versions went back; nothing is proved",
-                 LOG_STR("collection", contract_kind_plural(w->kind)), LOG_STR("err", err.msg), LOG_END);
-        not_proved(p, &err);
+    } else if (kubestore_rv_cmp(rv, p->floor) == -1) {
+        kubestore_went_back(w->s, w->kind, rv, p->floor); /* and this proof with everything else */
     } else {
         memcpy(p->r, rv, sizeof p->r);
         p->t0 = resp->sent_at;
@@ -133,7 +131,7 @@ static void step1(struct watch_proof *p, base_time now)
     (void)base_fmt(path + n, sizeof path - n, "?limit=1");
     req.timeout = base_time_min(base_time_max((p->deadline - p->asked) / 4, STEP1_MIN), STEP1_MAX);
     p->retry_at = BASE_TIME_NEVER;
-    memcpy(p->floor, w->seen, sizeof p->floor);
+    memcpy(p->floor, w->s->seen[w->kind], sizeof p->floor);
     if (kube_request(w->s->client, &req, on_step1, p, &p->call, &err)) {
         p->call = NULL;
         step1_failed(p, &err);
@@ -214,6 +212,13 @@ base_time kubestore_proof_next(const struct kubestore_watch *w)
             next = base_time_min(next, p->give_up);
     }
     return next;
+}
+
+void kubestore_proof_void(struct kubestore_watch *w, struct base_err *err)
+{
+    for (size_t i = 0; i < WATCH_PROOFS_MAX && !w->dead; i++)
+        if (w->proof[i].used)
+            not_proved(&w->proof[i], err);
 }
 
 void kubestore_proof_fini(struct kubestore_watch *w)

@@ -50,6 +50,14 @@ struct kubestore_raw *kubestore_raw_free(struct kubestore_raw *r)
     return base_free(r);
 }
 
+void kubestore_raw_clear(struct kubestore_raw *r)
+{
+    for (size_t i = 0; i < SLOTS; i++) {
+        drop(r->slots[i]);
+        r->slots[i] = NULL;
+    }
+}
+
 void kubestore_raw_put(struct kubestore_raw *r, const struct contract_object *o, struct base_str text)
 {
     size_t at = place(o->kind, o->u.meta.name);

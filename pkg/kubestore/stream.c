@@ -39,7 +39,7 @@ static void advance(struct kubestore_watch *w, struct watch_stream *st, const ch
 {
     memcpy(st->version, rv, sizeof st->version);
     kubestore_watch_saw(w, rv);
-    if (kubestore_watch_cmp(rv, w->version) >= 1) {
+    if (kubestore_rv_cmp(rv, w->version) >= 1) {
         memcpy(w->version, rv, sizeof w->version);
         kubestore_proof_check(w);
     }
@@ -103,7 +103,7 @@ static bool line(struct kubestore_watch *w, struct watch_stream *st, struct base
     for (size_t i = 0; i < BASE_LEN(types); i++) {
         if (!base_str_eqz(type, types[i].name))
             continue;
-        order = kubestore_watch_cmp(rv, w->version);
+        order = kubestore_rv_cmp(rv, w->version);
         if (order >= 1) { /* else the other stream has brought it */
             memcpy(w->event, rv, sizeof w->event);
             w->event_at = loop_clock();
@@ -124,7 +124,7 @@ static void check_main(struct kubestore_watch *w)
     struct base_err err = {0};
 
     if (!m->call || m->opened >= w->stream[WATCH_PROBE].opened ||
-        kubestore_watch_cmp(m->version, w->event) != -1 || loop_clock() - w->event_at < STUCK_AFTER)
+        kubestore_rv_cmp(m->version, w->event) != -1 || loop_clock() - w->event_at < STUCK_AFTER)
         return;
     (void)base_err_set(&err, BASE_EIO, "%s: the watch is open but silent; a newer one brought version %s",
                        contract_kind_plural(w->kind), w->event);
@@ -168,6 +168,12 @@ static void on_stream(void *arg, enum kube_stream_what what, struct base_str tex
     struct kubestore_watch *w = st->w;
 
     kubestore_watch_enter(w);
+    if (w->start_over) { /* of a history that is void */
+        if (what == KUBE_STREAM_END)
+            st->call = NULL;
+        kubestore_watch_leave(w);
+        return;
+    }
     switch (what) {
     case KUBE_STREAM_OPEN:
         st->head = true;

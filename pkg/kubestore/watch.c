@@ -10,7 +10,7 @@
  *
  * `version` never goes back but by a new list: an event that is not above it was applied already (by the
  * other stream) and is dropped. A list below a version that was seen before it was asked for is a regression:
- * it is not applied.
+ * it is not applied, and every watch of the store starts over (kubestore_start_over).
  */
 #include "kubestore/watch_int.h"
 
@@ -18,21 +18,9 @@
 #define BACKOFF_MAX (10 * BASE_SEC)
 #define LIST_TIMEOUT (60 * BASE_SEC)
 
-int kubestore_watch_cmp(const char *a, const char *b)
-{
-    int c;
-
-    if (!a[0] || !b[0])
-        return (a[0] != '\0') - (b[0] != '\0');
-    if (base_rv_cmp(a, b, &c))
-        return 2;
-    return c < 0 ? -1 : c > 0;
-}
-
 void kubestore_watch_saw(struct kubestore_watch *w, const char *rv)
 {
-    if (kubestore_watch_cmp(rv, w->seen) == 1)
-        (void)base_copy(w->seen, sizeof w->seen, rv);
+    kubestore_saw(w->s, w->kind, rv);
 }
 
 base_time kubestore_watch_backoff(struct kubestore_watch *w, unsigned failures)
@@ -114,17 +102,10 @@ static bool on_begin(void *arg, const char *rv, base_time sent)
     struct kubestore_note n = {.what = KUBESTORE_RELIST, .version = rv, .t0 = sent};
 
     kubestore_watch_enter(w);
-    if (kubestore_watch_cmp(rv, w->list_floor) == -1) {
+    if (!w->start_over && kubestore_rv_cmp(rv, w->list_floor) == -1)
+        kubestore_went_back(w->s, w->kind, rv, w->list_floor);
+    if (w->start_over) {
         w->pager = kubestore_pager_free(w->pager);
-        w->list_failures++;
-        w->list_at = base_time_add(loop_clock(), kubestore_watch_backoff(w, w->list_failures));
-        (void)base_err_set(
-            &w->last_err, BASE_EPROTO,
-            "%s: the server's version %s is below %s, which was seen before: was etcd restored?",
-            contract_kind_plural(w->kind), rv, w->list_floor);
-        loop_log(w->s->log, LOOP_ERROR, "watch_regressed", "versions went back; nothing is applied",
-                 LOG_STR("collection", contract_kind_plural(w->kind)), LOG_STR("err", w->last_err.msg),
-                 LOG_END);
         kubestore_watch_leave(w);
         return false;
     }
@@ -145,6 +126,11 @@ static bool on_row(void *arg, struct base_str text)
     char name[CONTRACT_NAME_SIZE] = "", rv[CONTRACT_RV_SIZE] = "";
 
     kubestore_watch_enter(w);
+    if (w->start_over) {
+        w->pager = kubestore_pager_free(w->pager);
+        kubestore_watch_leave(w);
+        return false;
+    }
     arena = base_arena_new((size_t)1 << 16);
     if (arena && contract_json_parse(&root, arena, text, 2, NULL) == BASE_OK)
         meta = contract_json_get(root, "metadata");
@@ -168,6 +154,10 @@ static void on_listed(void *arg, int code, const struct kube_resp *resp, const s
 
     kubestore_watch_enter(w);
     w->pager = kubestore_pager_free(w->pager);
+    if (w->start_over) {
+        kubestore_watch_leave(w);
+        return;
+    }
     if (code != BASE_OK) {
         base_time wait = kubestore_watch_backoff(w, w->list_failures++);
 
@@ -204,7 +194,7 @@ static void start_list(struct kubestore_watch *w, base_time now)
     static const struct kubestore_pager_fns fns = {on_begin, on_row, on_listed};
     struct base_err err = {0};
 
-    memcpy(w->list_floor, w->seen, sizeof w->list_floor);
+    memcpy(w->list_floor, w->s->seen[w->kind], sizeof w->list_floor);
     if (kubestore_pager_new(&w->pager, w->s->client, w->s->ns, w->kind, w->selector, w->lane,
                             base_time_add(now, LIST_TIMEOUT), NULL, &fns, w, &err) == BASE_OK)
         return;
@@ -213,10 +203,49 @@ static void start_list(struct kubestore_watch *w, base_time now)
 }
 
 /* ---- what is due ---- */
+static void start_over(struct kubestore_watch *w)
+{
+    struct kubestore_note n = {.what = KUBESTORE_REGRESSED, .version = ""};
+    struct base_err err = {0};
+
+    w->start_over = false;
+    w->pager = kubestore_pager_free(w->pager);
+    kubestore_stream_close(&w->stream[WATCH_MAIN]);
+    kubestore_stream_close(&w->stream[WATCH_PROBE]);
+    kube_lane_drop(w->s->client, w->lane);
+    w->version[0] = w->event[0] = '\0';
+    w->need_list = true;
+    w->partial = w->for_proof = false;
+    w->list_at = base_time_add(loop_clock(), kubestore_watch_moment(w));
+    (void)base_err_set(&err, BASE_EPROTO, "%s: the API server went back; was etcd restored?",
+                       contract_kind_plural(w->kind));
+    w->last_err = err;
+    kubestore_proof_void(w, &err);
+    kubestore_watch_tell(w, &n);
+}
+
+void kubestore_start_over(struct kubestore *s, const char *why)
+{
+    loop_log(s->log, LOOP_ERROR, "store_regressed",
+             "the API server went back: all that was known is void, everything is listed again",
+             LOG_STR("reason", why), LOG_END);
+    s->history++;
+    memset(s->seen, 0, sizeof s->seen);
+    kubestore_raw_clear(s->raw);
+    for (struct kubestore_watch *w = s->watches; w; w = w->next) {
+        w->start_over = true;
+        loop_timer_set(w->timer, loop_clock());
+    }
+}
+
 static void run(struct kubestore_watch *w)
 {
     base_time now = loop_clock(), next;
 
+    if (w->start_over)
+        start_over(w);
+    if (w->dead)
+        return;
     kubestore_proof_run(w, now);
     if (w->dead)
         return;
@@ -283,6 +312,8 @@ int kubestore_watch_new(struct kubestore_watch **ret, struct kubestore *s, enum 
         base_free(w);
         return rc;
     }
+    w->next = s->watches;
+    s->watches = w;
     loop_timer_set(w->timer, loop_clock()); /* the first list starts in the next iteration */
     *ret = w;
     return BASE_OK;
@@ -292,6 +323,11 @@ struct kubestore_watch *kubestore_watch_free(struct kubestore_watch *w)
 {
     if (!w || w->dead)
         return NULL;
+    for (struct kubestore_watch **at = &w->s->watches; *at; at = &(*at)->next)
+        if (*at == w) {
+            *at = w->next;
+            break;
+        }
     w->dead = true;
     w->pager = kubestore_pager_free(w->pager);
     kubestore_stream_close(&w->stream[WATCH_MAIN]);

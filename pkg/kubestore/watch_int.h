@@ -44,14 +44,15 @@ struct kubestore_watch {
     char selector[512];
     kubestore_note_fn fn;
     void *arg;
+    struct kubestore_watch *next; /* of the store */
     int lane;
     struct loop_timer *timer;
     struct base_prng prng;
     unsigned busy; /* callbacks on the stack */
     bool dead;
+    bool start_over; /* the API server went back: nothing is told until that is done */
 
     char version[CONTRACT_RV_SIZE]; /* everything up to it has been applied; "" = nothing has */
-    char seen[CONTRACT_RV_SIZE];    /* highest version seen anywhere, R included */
     char event[CONTRACT_RV_SIZE];   /* of the last change that a stream delivered */
     base_time event_at;
     struct store_event ev; /* the one being told */
@@ -83,8 +84,6 @@ void kubestore_watch_tell(struct kubestore_watch *w, struct kubestore_note *n);
 /* One row: told as an event, or as a bad object. False: there was no memory to read it, nothing was told. */
 bool kubestore_watch_row(struct kubestore_watch *w, enum store_event_type type, struct base_str object,
                          const char *name, const char *rv);
-/* a < b, a == b, a > b as -1, 0, 1; 2 when they cannot be compared. "" is below everything. */
-int kubestore_watch_cmp(const char *a, const char *b);
 void kubestore_watch_saw(struct kubestore_watch *w, const char *rv);
 /* A full list is due; the streams end. `for_proof`: as step 4 of a proof; what is open is not trusted then.
  */
@@ -109,5 +108,7 @@ void kubestore_proof_probe_ended(struct kubestore_watch *w);
 void kubestore_proof_run(struct kubestore_watch *w, base_time now);
 base_time kubestore_proof_next(const struct kubestore_watch *w);
 void kubestore_proof_fini(struct kubestore_watch *w);
+/* None that is running can be proved. */
+void kubestore_proof_void(struct kubestore_watch *w, struct base_err *err);
 
 #endif

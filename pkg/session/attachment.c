@@ -305,6 +305,8 @@ void session_att_row(struct session_core *c, const struct contract_attachment *r
             return;
         a->have_row = false;
     } else {
+        if (a->have_row && base_uuid_eq(&a->row.meta.uid, &row->meta.uid))
+            session_regress_listed(c, CONTRACT_ATTACHMENT, a->row.meta.rv, row->meta.rv);
         apply(a, row);
     }
     session_all_dirty(c);
@@ -349,6 +351,17 @@ void session_att_tun(struct session_core *c, uint32_t tun_id, int code)
         return;
     }
     /* a device that was given up meanwhile: its TUN_CLOSE is behind it in the same order */
+}
+
+void session_att_forget(struct session_core *c)
+{
+    for (uint32_t i = 0; i < c->cfg.max_attachments; i++) {
+        struct session_attachment *a = &c->att[i];
+        a->have_row = a->in_cache = false;
+        a->ask = 0; /* what is on its way was asked of another history */
+        if (a->used)
+            session_dirty(c, session_entity_att(c, a));
+    }
 }
 
 void session_att_down(struct session_core *c)

@@ -211,6 +211,11 @@ bool session_claim_apply(struct session_core *c, struct session_conn *n, const s
     bool mine = lease_row_mine(row, &c->inst.me) || base_mutant("claim.holder");
     mine = mine && (row->spec.epoch == k->epoch || base_mutant("claim.epoch"));
     mine = mine && (base_uuid_eq(&row->spec.lease_uuid, &k->lease_uuid) || base_mutant("claim.lease"));
+    /* epochs never go back, and an epoch has one nonce: the API server did */
+    if ((row->spec.epoch < k->epoch && !base_mutant("regress.claim-epoch")) ||
+        (row->spec.epoch == k->epoch && !base_uuid_eq(&row->spec.lease_uuid, &k->lease_uuid) &&
+         !base_mutant("regress.claim-lease")))
+        c->regress_due = true;
     /* once lost, lost: an epoch never comes back (and what reads like it does is an older state) */
     k->mine = k->mine && mine;
     k->released = row->spec.release_time != 0;
@@ -274,6 +279,7 @@ void session_claim_row(struct session_core *c, const struct contract_claim *row,
             return;
         }
         n->claim.in_cache = n->claim.seen = true;
+        session_regress_listed(c, CONTRACT_CLAIM, n->claim.rv, row->meta.rv);
         (void)session_claim_apply(c, n, row);
         return;
     }
@@ -325,6 +331,8 @@ static void service_deleted(struct session_core *c, const struct contract_servic
 void session_catalog_row(struct session_core *c, const struct session_row *row)
 {
     const struct contract_object *o = row->object;
+    const struct session_service *s;
+    const struct session_conn *n;
     switch (row->kind) {
     case CONTRACT_INSTANCE:
         session_inst_row(c, &o->u.instance, row->deleted, o->u.meta.rv);
@@ -333,6 +341,9 @@ void session_catalog_row(struct session_core *c, const struct session_row *row)
         session_att_row(c, &o->u.attachment, row->deleted);
         break;
     case CONTRACT_SERVICE:
+        s = service_find(c, o->u.meta.name);
+        if (s && !row->deleted && base_uuid_eq(&s->s.uid, &o->u.meta.uid))
+            session_regress_listed(c, row->kind, s->s.rv, o->u.meta.rv);
         if (row->deleted)
             service_deleted(c, &o->u.service);
         else
@@ -342,6 +353,9 @@ void session_catalog_row(struct session_core *c, const struct session_row *row)
         session_claim_row(c, &o->u.claim, row->deleted);
         break;
     case CONTRACT_BINDING:
+        n = session_conn_find(c, o->u.meta.name);
+        if (n && n->bound && !row->deleted && base_uuid_eq(&n->b.uid, &o->u.meta.uid))
+            session_regress_listed(c, row->kind, n->b.rv, o->u.meta.rv);
         if (row->deleted)
             binding_deleted(c, &o->u.binding);
         else
@@ -378,6 +392,7 @@ void session_catalog_relist(struct session_core *c, enum contract_kind kind)
 void session_catalog_listed(struct session_core *c, enum contract_kind kind)
 {
     c->listed[kind] = true;
+    c->list_rv[kind][0] = '\0';
     switch (kind) {
     case CONTRACT_INSTANCE:
         if (c->inst.in_cache && !c->inst.seen && c->inst.state == INST_HELD)

@@ -70,6 +70,7 @@ int session_core_new(struct session_core **ret, const struct session_config *cfg
     me->node_uid = cfg->node_uid;
     me->boot_id = cfg->boot_id;
     me->lease_seconds = (int32_t)(cfg->timing.lease / BASE_SEC);
+    c->max_lease_s = me->lease_seconds;
 
     c->n_jobs = cfg->max_connectors + 64;
     uint32_t buckets = 16;
@@ -509,6 +510,11 @@ static void work(struct session_core *c)
 {
     uint32_t e;
     while (session_room(c, ROOM_FX, ROOM_OBJECTS)) {
+        if (c->regress_due) {
+            session_regress(c);
+            session_fx(c, SESSION_FX_RELIST);
+            continue;
+        }
         e = session_undirty(c);
         if (e == UINT32_MAX) {
             if (session_timer_first(&c->timers, &e) > c->now)
@@ -550,6 +556,7 @@ static bool legal(const struct session_core *c, const struct session_in *in)
     case SESSION_EV_TUN:
     case SESSION_EV_TUN_LOST:
     case SESSION_EV_GAP:
+    case SESSION_EV_REGRESSED:
     case SESSION_EV_DRAIN:
         return true;
     }
@@ -582,6 +589,7 @@ static void dispatch(struct session_core *c, const struct session_in *in)
         session_catalog_row(c, &in->u.row);
         break;
     case SESSION_EV_RELIST:
+        (void)base_copy(c->list_rv[in->u.collection], CONTRACT_RV_SIZE, in->version);
         session_catalog_relist(c, in->u.collection);
         break;
     case SESSION_EV_LISTED:
@@ -609,6 +617,9 @@ static void dispatch(struct session_core *c, const struct session_in *in)
     case SESSION_EV_AUTHORITY:
         told(c, in);
         break;
+    case SESSION_EV_REGRESSED:
+        session_regress(c);
+        break;
     case SESSION_EV_TICK:
     case SESSION_EV_CONTINUE:
     case SESSION_EV_UNSET:
@@ -625,11 +636,12 @@ int session_core_step(struct session_core *c, const struct session_in *in, struc
     c->out = ret_out;
     c->n_objects = 0;
     ret_out->n_fx = 0;
+    session_regress_lease(c, in);
     dispatch(c, in);
     work(c);
     if (session_room(c, 1, 0))
         session_condition(c);
-    ret_out->more = c->timers.q_n > 0 || session_timer_first(&c->timers, NULL) <= c->now;
+    ret_out->more = c->regress_due || c->timers.q_n > 0 || session_timer_first(&c->timers, NULL) <= c->now;
     ret_out->wake_at = session_timer_first(&c->timers, NULL);
     c->out = NULL;
     return BASE_OK;

@@ -69,6 +69,9 @@ enum session_ev {
     SESSION_EV_TUN,       /* u.tun: a device was opened or could not be */
     SESSION_EV_TUN_LOST,  /* u.tun: EBADFD, EIO: this instance has ended (contract section 1) */
     SESSION_EV_GAP,       /* u.gap: a data thread was stopped longer than the gap */
+    SESSION_EV_REGRESSED, /* the API server went back (an etcd restore): everything told before is void, and
+                             RELIST to LISTED of every collection follows. Watches are started over before
+                             this is told; late answers may still come */
     SESSION_EV_DRAIN,     /* stop admitting, release everything, then SESSION_FX_DRAINED */
 };
 #define SESSION_EV_N (SESSION_EV_DRAIN + 1)
@@ -115,6 +118,7 @@ struct session_in {
     base_time now;  /* CLOCK_BOOTTIME */
     base_wall wall; /* CLOCK_REALTIME, for times in objects and for validUntil */
     enum session_ev ev;
+    char version[CONTRACT_RV_SIZE]; /* RELIST: resourceVersion of the list; "" = not known */
     union {
         struct session_request request;
         uint64_t flow;
@@ -168,6 +172,7 @@ enum session_fx_kind {
     SESSION_FX_CLOSE,     /* u.flow: end the flow's stream */
     SESSION_FX_TRACE,     /* u.trace: one log line: a transition, or a reason */
     SESSION_FX_CONDITION, /* u.condition: readiness of the instance changed (for /readyz) */
+    SESSION_FX_RELIST,    /* a row went back: start every collection over, then SESSION_EV_REGRESSED */
     SESSION_FX_DRAINED,   /* u.drained: nothing is left to wait for: the process may exit 0 */
 };
 enum session_audit_event {

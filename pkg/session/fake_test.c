@@ -21,6 +21,7 @@ struct w_msg {
     struct contract_object *objects;
 };
 static uint64_t serials[W_NODES];
+static void start_over(struct world *w, int node);
 
 /* ---- time and messages
  * ------------------------------------------------------------------------------------------- */
@@ -435,7 +436,7 @@ static void authority(struct world *w, struct w_node *n, const struct session_fx
 
 static void execute(struct world *w, struct w_node *n, const struct session_fx *fx)
 {
-    struct session_in in = {0};
+    struct session_in in = {.ev = SESSION_EV_UNSET};
     switch (fx->kind) {
     case SESSION_FX_GET:
     case SESSION_FX_LIST:
@@ -544,6 +545,9 @@ static void execute(struct world *w, struct w_node *n, const struct session_fx *
         break;
     case SESSION_FX_DRAINED:
         n->drained = true;
+        break;
+    case SESSION_FX_RELIST:
+        start_over(w, n->index);
         break;
     case SESSION_FX_AUTHORIZE:
         authority(w, n, fx);
@@ -712,7 +716,7 @@ static void found_claim(struct world *w, struct w_node *n, struct contract_objec
 
 static void foundation(struct world *w, struct w_node *n)
 {
-    if (n->foundation_down)
+    if (n->foundation_down || w->now < n->foundation_holds)
         return;
     for (size_t i = 0; i < w->n_obj; i++) {
         struct contract_object *o = &w->obj[i];
@@ -892,9 +896,71 @@ void world_agent_start(struct world *w, int i)
     n->agent_alive = true;
     n->drained = false;
     world_event(w, i, &(struct session_in){.ev = SESSION_EV_START});
+    world_relist(w, i);
+}
+
+struct w_snapshot *world_snapshot(const struct world *w)
+{
+    struct w_snapshot *s = malloc(sizeof *s);
+    memcpy(s->obj, w->obj, sizeof s->obj);
+    s->n_obj = w->n_obj;
+    s->rv = w->rv;
+    return s;
+}
+
+/* What a watch has on its way is never told once it was started over; answers still come. */
+static void drop_watches(struct world *w, int node)
+{
+    for (struct w_msg **p = &w->msgs; *p;) {
+        struct w_msg *m = *p;
+        bool watch = m->in.ev == SESSION_EV_ROW || m->in.ev == SESSION_EV_RELIST ||
+                     m->in.ev == SESSION_EV_LISTED || m->in.ev == SESSION_EV_PROOF;
+        if (m->node == node && watch) {
+            *p = m->next;
+            drop(m);
+        } else {
+            p = &m->next;
+        }
+    }
+}
+
+static void start_over(struct world *w, int node)
+{
+    struct session_in in = {.ev = SESSION_EV_REGRESSED};
+    drop_watches(w, node);
+    post(w, node, w->now, &in, NULL, 0);
+    world_relist(w, node);
+}
+
+void world_restore(struct world *w, const struct w_snapshot *s, bool bump)
+{
+    memcpy(w->obj, s->obj, sizeof w->obj);
+    w->n_obj = s->n_obj;
+    w->rv = bump ? w->rv + 1000000 : s->rv;
+    for (int i = 0; i < W_NODES; i++) {
+        struct w_node *n = &w->node[i];
+        if (!n->used)
+            continue;
+        memset(n->gate, 0, sizeof n->gate);
+        n->foundation_holds = w->now + contract_wait(&n->cfg.timing, 30);
+        if (!n->agent_alive)
+            continue;
+        if (!bump) {
+            start_over(w, i);
+        } else { /* the watches' versions are compacted: they list again */
+            drop_watches(w, i);
+            world_relist(w, i);
+        }
+    }
+}
+
+void world_relist(struct world *w, int i)
+{
+    struct w_node *n = &w->node[i];
     for (enum contract_kind k = CONTRACT_INSTANCE; k <= CONTRACT_BINDING; k++) {
         struct session_in in = {.ev = SESSION_EV_RELIST};
         in.u.collection = k;
+        base_fmt(in.version, sizeof in.version, "%llu", (unsigned long long)w->rv);
         post(w, i, w->now + LATENCY, &in, NULL, 0);
         for (size_t o = 0; o < w->n_obj; o++) {
             if (w->obj[o].kind != k || !selected(n, &w->obj[o]))

@@ -61,6 +61,7 @@ struct w_node {
     struct session_core *core;
     struct session_config cfg;
     base_time wake_at;
+    base_time foundation_holds; /* it does nothing until then: W after a restore */
     /* knobs */
     bool cut;                           /* no answer of the API server: reads EIO, writes W_LOST */
     bool watch_silent[CONTRACT_KIND_N]; /* no events, no proofs, and the list of it stays as it was */
@@ -133,6 +134,17 @@ struct contract_object *world_service(struct world *w, const char *name, const c
 struct contract_object *world_binding(struct world *w, const char *tenant, const char *connector,
                                       const char *service, const char *uri);
 void world_land(struct world *w); /* a W_LATE write arrives now */
+/* etcd is backed up and restored: objects, and the version unless `bump` (then it goes far ahead, objects
+ * keep theirs). Each agent is told at once unless `bump`; its collections are listed again in any case. The
+ * foundations shut their gates and wait. */
+struct w_snapshot {
+    struct contract_object obj[W_OBJECTS];
+    size_t n_obj;
+    uint64_t rv;
+};
+struct w_snapshot *world_snapshot(const struct world *w); /* free() it */
+void world_restore(struct world *w, const struct w_snapshot *s, bool bump);
+void world_relist(struct world *w, int node);
 struct base_uuid world_uuid(struct world *w);
 
 /* connectors */

@@ -28,8 +28,8 @@ const char *session_inst_state_name(enum inst_state s)
 
 static const char *ev_name(enum inst_ev ev)
 {
-    static const char *const names[INST_EV_N] = {"start", "answer", "audit", "row",
-                                                 "gone",  "time",   "lost",  "drained"};
+    static const char *const names[INST_EV_N] = {"start", "answer", "audit",     "row",    "gone",
+                                                 "time",  "lost",   "regressed", "drained"};
     return names[ev];
 }
 
@@ -94,18 +94,20 @@ static void new_identity(struct session_core *c)
     i->have_watched = i->have_watched && !base_uuid_eq(&i->watched.spec.process_id, &i->before);
 }
 
-static enum inst_state start_over(struct session_core *c)
-{
-    ask_row(c);
-    return INST_READING;
-}
-
 static enum inst_state retry(struct session_core *c, enum session_why why, base_time pause)
 {
     c->inst.why = why;
     c->inst.ask = 0;
     c->inst.retry_at = base_time_add(c->now, pause);
     return INST_RETRY;
+}
+
+static enum inst_state start_over(struct session_core *c)
+{
+    if (session_regressed(c)) /* nothing is taken before that wait is over */
+        return retry(c, WHY_EPOCH_REGRESSED, session_regress_end(c) - c->now);
+    ask_row(c);
+    return INST_READING;
 }
 
 /* This identity has ended: devices closed, sessions end (their condition 5 no longer holds), a new identity.
@@ -199,6 +201,7 @@ static enum inst_state held(struct session_core *c, const struct contract_instan
     i->row = *row;
     i->have_row = true;
     int order = 0;
+    i->row_at = c->now;
     if (i->have_watched && base_uuid_eq(&i->watched.meta.uid, &row->meta.uid) &&
         base_rv_cmp(i->watched.meta.rv, row->meta.rv, &order) == BASE_OK && order > 0) {
         i->row =
@@ -347,7 +350,13 @@ static enum session_why row_says(const struct session_core *c, const struct cont
     *ret_lost = false;
     if (!base_uuid_eq(&row->meta.uid, &i->me.instance_uid))
         return WHY_INSTANCE_LOST;
-    if (!base_uuid_eq(&row->spec.process_id, &i->me.process_id) || row->spec.epoch != i->me.epoch) {
+    bool same_process = base_uuid_eq(&row->spec.process_id, &i->me.process_id);
+    /* epochs never go back, and an epoch has one owner: the API server did */
+    if (row->spec.epoch < i->me.epoch && !base_mutant("regress.instance-epoch"))
+        return WHY_EPOCH_REGRESSED;
+    if (row->spec.epoch == i->me.epoch && !same_process && !base_mutant("regress.instance-owner"))
+        return WHY_EPOCH_REGRESSED;
+    if (!same_process || row->spec.epoch != i->me.epoch) {
         *ret_lost = true;
         return WHY_INSTANCE_TAKEN;
     }
@@ -362,13 +371,23 @@ static enum session_why row_says(const struct session_core *c, const struct cont
     return WHY_NONE;
 }
 
+/* What the row says ends this identity; a row that went back ends more than that (regress.c, still in this
+ * step). */
+static enum inst_state not_mine(struct session_core *c, enum session_why why, bool lost)
+{
+    if (why != WHY_EPOCH_REGRESSED)
+        return down(c, why, lost);
+    c->regress_due = true;
+    return INST_HELD;
+}
+
 static enum inst_state on_held_row(struct session_core *c, const struct session_in *in)
 {
     (void)in;
     bool lost;
     enum session_why why = row_says(c, &c->inst.row, &lost);
     if (why != WHY_NONE)
-        return down(c, why, lost);
+        return not_mine(c, why, lost);
     if (c->inst.row.spec.draining == session_admitting(c) && c->inst.renew == RENEW_IDLE)
         c->inst.renew_at = c->now; /* an operator asked for a drain, or took it back: say so in the row */
     for (uint32_t k = 0; k < c->cfg.max_attachments; k++)
@@ -382,6 +401,22 @@ static enum inst_state on_held_gone(struct session_core *c, const struct session
 {
     (void)in;
     return down(c, WHY_INSTANCE_LOST, false);
+}
+
+/* What was known of the row is void. Whoever wrote it, it is taken as a fresh process takes it, once the wait
+ * is over; a process that had lost it stays one that has. */
+static enum inst_state on_regressed(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    struct session_instance *i = &c->inst;
+    i->have_row = i->have_watched = i->in_cache = false;
+    i->taken_since = 0;
+    if (!i->lost)
+        i->last_held = (struct base_uuid){{0}};
+    if (i->state == INST_HELD)
+        return down(c, WHY_EPOCH_REGRESSED, false);
+    new_identity(c);
+    return start_over(c);
 }
 
 static enum inst_state on_held_lost(struct session_core *c, const struct session_in *in)
@@ -469,6 +504,7 @@ static bool apply(struct session_core *c, const struct contract_instance *row)
         base_rv_cmp(row->meta.rv, i->row.meta.rv, &order) == BASE_OK && order < 0)
         return false;
     i->row = *row;
+    i->row_at = c->now;
     i->have_row = true;
     return true;
 }
@@ -482,11 +518,13 @@ static enum inst_state on_held_answer(struct session_core *c, const struct sessi
     if (an->code == BASE_ENOTFOUND)
         return down(c, WHY_INSTANCE_LOST, false);
     if (an->code == BASE_OK && row) {
-        (void)apply(c, row);
-        bool lost;
+        bool lost, older = !apply(c, row);
         enum session_why why = row_says(c, &i->row, &lost);
+        /* an answer that was asked for after a newer version was seen */
+        if (older && an->sent > i->row_at && !base_mutant("regress.answer"))
+            why = WHY_EPOCH_REGRESSED;
         if (why != WHY_NONE)
-            return down(c, why, lost);
+            return not_mine(c, why, lost);
         if (sent || lease_instance_outcome(&i->renewal, row) == LEASE_LANDED) {
             renew_confirmed(c, i->renewal.boot_us);
             return INST_HELD;
@@ -613,6 +651,14 @@ static enum inst_state on_releasing_gone(struct session_core *c, const struct se
     return released(c);
 }
 
+/* Nothing is left to give back that anybody would know of. */
+static enum inst_state on_releasing_regressed(struct session_core *c, const struct session_in *in)
+{
+    (void)in;
+    c->inst.have_row = false;
+    return released(c);
+}
+
 static enum inst_state stay(struct session_core *c, const struct session_in *in)
 {
     (void)in;
@@ -637,13 +683,14 @@ static const struct inst_cell {
     {
         [INST_INIT] =
             {
-                [INST_EV_START] = {on_start, TO(READING)},
+                [INST_EV_START] = {on_start, TO(READING) | TO(RETRY)},
                 [INST_EV_ANSWER] = {stay, 0},
                 [INST_EV_AUDIT] = {stay, 0},
                 [INST_EV_ROW] = {stay, 0},
                 [INST_EV_GONE] = {stay, 0},
                 [INST_EV_TIME] = {stay, 0},
                 [INST_EV_LOST] = {stay, 0},
+                [INST_EV_REGRESSED] = {stay, 0},
                 [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
             },
         [INST_READING] =
@@ -655,6 +702,7 @@ static const struct inst_cell {
                 [INST_EV_GONE] = {stay, 0},
                 [INST_EV_TIME] = {on_reading_time, TO(RETRY)},
                 [INST_EV_LOST] = {stay, 0},
+                [INST_EV_REGRESSED] = {on_regressed, TO(RETRY) | TO(READING)},
                 [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
             },
         [INST_AUDITING] =
@@ -666,6 +714,7 @@ static const struct inst_cell {
                 [INST_EV_GONE] = {stay, 0},
                 [INST_EV_TIME] = {on_reading_time, TO(RETRY)},
                 [INST_EV_LOST] = {stay, 0},
+                [INST_EV_REGRESSED] = {on_regressed, TO(RETRY) | TO(READING)},
                 [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
             },
         [INST_WRITING] =
@@ -677,6 +726,7 @@ static const struct inst_cell {
                 [INST_EV_GONE] = {stay, 0},
                 [INST_EV_TIME] = {on_reading_time, TO(RETRY)},
                 [INST_EV_LOST] = {stay, 0},
+                [INST_EV_REGRESSED] = {on_regressed, TO(RETRY) | TO(READING)},
                 [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
             },
         [INST_RETRY] =
@@ -688,6 +738,7 @@ static const struct inst_cell {
                 [INST_EV_GONE] = {stay, 0},
                 [INST_EV_TIME] = {on_retry_time, TO(READING)},
                 [INST_EV_LOST] = {stay, 0},
+                [INST_EV_REGRESSED] = {on_regressed, TO(READING)},
                 [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
             },
         [INST_TAKEN] =
@@ -699,6 +750,7 @@ static const struct inst_cell {
                 [INST_EV_GONE] = {on_taken_gone, TO(READING)},
                 [INST_EV_TIME] = {on_taken_time, TO(READING)},
                 [INST_EV_LOST] = {stay, 0},
+                [INST_EV_REGRESSED] = {on_regressed, TO(RETRY) | TO(READING)},
                 [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
             },
         [INST_HELD] =
@@ -710,6 +762,7 @@ static const struct inst_cell {
                 [INST_EV_GONE] = {on_held_gone, TO(READING)},
                 [INST_EV_TIME] = {on_held_time, TO(READING)},
                 [INST_EV_LOST] = {on_held_lost, TO(READING)},
+                [INST_EV_REGRESSED] = {on_regressed, TO(RETRY) | TO(READING)},
                 [INST_EV_DRAINED] = {on_drained, TO(RELEASING)},
             },
         [INST_RELEASING] =
@@ -721,6 +774,7 @@ static const struct inst_cell {
                 [INST_EV_GONE] = {on_releasing_gone, TO(RELEASED)},
                 [INST_EV_TIME] = {on_releasing_time, TO(RELEASED)},
                 [INST_EV_LOST] = {stay, 0},
+                [INST_EV_REGRESSED] = {on_releasing_regressed, TO(RELEASED)},
                 [INST_EV_DRAINED] = {stay, 0},
             },
         [INST_RELEASED] =
@@ -732,6 +786,7 @@ static const struct inst_cell {
                 [INST_EV_GONE] = {stay, 0},
                 [INST_EV_TIME] = {stay, 0},
                 [INST_EV_LOST] = {stay, 0},
+                [INST_EV_REGRESSED] = {stay, 0},
                 [INST_EV_DRAINED] = {stay, 0},
             },
 };
@@ -811,6 +866,8 @@ void session_inst_row(struct session_core *c, const struct contract_instance *ro
         session_inst_event(c, INST_EV_GONE, NULL);
         return;
     }
+    if (i->have_row && base_uuid_eq(&i->row.meta.uid, &row->meta.uid))
+        session_regress_listed(c, CONTRACT_INSTANCE, i->row.meta.rv, row->meta.rv);
     if (!i->have_watched || !base_uuid_eq(&i->watched.meta.uid, &row->meta.uid) ||
         (base_rv_cmp(row->meta.rv, i->watched.meta.rv, &order) == BASE_OK && order > 0)) {
         i->watched = *row;

@@ -122,8 +122,9 @@ enum inst_ev {
     INST_EV_ROW,  /* c->inst.row has changed */
     INST_EV_GONE, /* the row is gone */
     INST_EV_TIME,
-    INST_EV_LOST,    /* a TUN descriptor says that this instance has ended */
-    INST_EV_DRAINED, /* nothing is left to release */
+    INST_EV_LOST,      /* a TUN descriptor says that this instance has ended */
+    INST_EV_REGRESSED, /* what is known of the row is void (regress.c) */
+    INST_EV_DRAINED,   /* nothing is left to release */
     INST_EV_N,
 };
 enum renew_state { RENEW_IDLE = 0, RENEW_AUDIT, RENEW_SENT, RENEW_READ };
@@ -135,6 +136,7 @@ struct session_instance {
     uint64_t serial;            /* number of this identity in this process; 0 = none yet */
     bool have_row;
     struct contract_instance row; /* newest that was applied */
+    base_time row_at;             /* when that was */
     bool have_watched, in_cache, seen;
     struct contract_instance watched; /* newest that the watch has shown: it may be faster than an answer */
     char name[CONTRACT_NAME_SIZE];
@@ -434,8 +436,13 @@ struct session_core {
     bool started, draining, drained, drain_gave_up;
     base_time drain_by;
     bool listed[CONTRACT_KIND_N];
+    char list_rv[CONTRACT_KIND_N][CONTRACT_RV_SIZE]; /* of the list that is running; "" = none */
     bool bindings_overflow;
     base_time gap_at; /* a data thread was stopped until then */
+
+    base_time regressed_at; /* the API server went back; 0 = never */
+    bool regress_due;       /* a row of this step showed it */
+    int32_t max_lease_s;    /* the longest that a claim was seen with */
 
     struct session_instance inst;
     struct session_proof proof[PROOF_N];
@@ -533,6 +540,18 @@ enum session_why session_inst_why(const struct session_core *c);
 void session_inst_check(const struct session_core *c);
 bool session_inst_matrix_ok(void);
 
+/* ---- regress.c
+ * ------------------------------------------------------------------------------------------------------ */
+void session_regress(struct session_core *c);
+/* W after the API server went back is not over: nothing is taken, nothing forwards. */
+bool session_regressed(const struct session_core *c);
+base_time session_regress_end(const struct session_core *c); /* 0 = it never did */
+/* A row of the running list, and what is known of the same object: the list was made after that version, and
+ * yet it shows an older one. */
+void session_regress_listed(struct session_core *c, enum contract_kind kind, const char *known,
+                            const char *rv);
+void session_regress_lease(struct session_core *c, const struct session_in *in);
+
 /* ---- proof.c
  * -------------------------------------------------------------------------------------------------------- */
 void session_proof_run(struct session_core *c, unsigned i);
@@ -557,6 +576,7 @@ void session_att_relist(struct session_core *c);
 void session_att_listed(struct session_core *c);
 void session_att_tun(struct session_core *c, uint32_t tun_id, int code);
 void session_att_down(struct session_core *c);
+void session_att_forget(struct session_core *c); /* rows and answers of before are void */
 bool session_att_has_tun(const struct session_core *c, uint32_t tun_id);
 void session_att_wake(struct session_core *c, struct session_attachment *a);
 struct session_attachment *session_att_of(struct session_core *c, struct session_conn *n);

@@ -49,7 +49,10 @@ static const struct session_reason table[WHY_N] = {
     [WHY_TAKEOVER_WAIT] = {"TakeoverWait", "nobody confirmed that the earlier holder is closed; waiting", 503,
                            1},
     [WHY_GAP] = {"Gap", "a data thread was stopped; waiting for a claim proof", 503, 1},
-    [WHY_EPOCH_REGRESSED] = {"EpochRegressed", "the API server shows an older state than before", 503, 5},
+    [WHY_EPOCH_REGRESSED] =
+        {"EpochRegressed",
+         "the API server went back to an older state; waiting until nobody can hold on to the newer one", 503,
+         5},
     [WHY_GRANT_EXPIRED] = {"GrantExpired", "the authority could not be asked again in time", 503, 1},
     [WHY_CLAIM_PROOF_EXPIRED] = {"ClaimProofExpired", "the claim could not be proved fresh in time", 503, 1},
     [WHY_SERVICE_EXPIRED] = {"ServiceExpired", "the ProviderService's validUntil is past", 503, 1},

@@ -86,7 +86,7 @@ void fnd_attachment_row(struct fnd_core *c, const struct fnd_in *in)
 
     if (in->left) {
         a = fnd_attachment_find(c, o->meta.name);
-        if (a && fnd_row_left(&a->row, FND_ATTACHMENTS, o->meta.rv)) {
+        if (a && fnd_row_left(c, &a->row, FND_ATTACHMENTS, o->meta.rv)) {
             a->row.present = a->row.left = a->row.read = false;
             fnd_touch_all(c);
         }
@@ -99,6 +99,8 @@ void fnd_attachment_row(struct fnd_core *c, const struct fnd_in *in)
         return;
     a->row.in |= FND_BIT(FND_ATTACHMENTS);
     a->row.unlisted &= (uint8_t)~FND_BIT(FND_ATTACHMENTS);
+    if (base_uuid_eq(&a->obj.meta.uid, &o->meta.uid))
+        fnd_regress_listed(c, FND_ATTACHMENTS, &a->row, o->meta.rv);
     if (fnd_row_news(&a->row, o->meta.rv) == FND_NEWS_CONTENT)
         apply(c, a, o);
 }
@@ -242,7 +244,7 @@ static void eval(struct fnd_core *c, struct fnd_attachment *a)
 
 void fnd_attachment_eval(struct fnd_core *c)
 {
-    for (unsigned n = 0; n < c->cfg.max_attachments; n++) {
+    for (unsigned n = 0; n < c->cfg.max_attachments && !c->regressed_at; n++) {
         if (!c->attachments[n].row.used)
             continue;
         if (c->out->n_fx + FND_FX_ROOM > FND_FX_MAX || c->out->n_objects + 2 > FND_OBJ_MAX) {

@@ -72,6 +72,25 @@ static void log_news(struct fnd_core *c, const struct fnd_claim *cl, const struc
                      n->closed_reason == CONTRACT_CLOSED_WAITED ? FND_R_WAITED : FND_R_CONFIRMED);
 }
 
+/* Epochs never go back, and an epoch has one leaseUUID: the API server did. */
+static bool went_back(const struct contract_claim_spec *was, const struct contract_claim_spec *is)
+{
+    return is->epoch < was->epoch ||
+           (is->epoch == was->epoch && !base_uuid_eq(&is->lease_uuid, &was->lease_uuid));
+}
+
+/* The pinned map remembers epochs, too, of an earlier life of this process. While the wait runs, it is what
+ * the wait is for. */
+static bool below_record(struct fnd_core *c, const struct contract_claim *o)
+{
+    const struct fnd_record *r = fnd_record_find(c, &o->meta.uid);
+
+    if (!r || c->regressed_at)
+        return false;
+    return r->accepted > o->spec.epoch || r->tomb > o->spec.epoch ||
+           (r->accepted == o->spec.epoch && !base_uuid_eq(&r->nonce, &o->spec.lease_uuid));
+}
+
 static void apply(struct fnd_core *c, struct fnd_claim *cl, const struct contract_claim *o)
 {
     struct contract_claim was = cl->obj;
@@ -79,16 +98,11 @@ static void apply(struct fnd_core *c, struct fnd_claim *cl, const struct contrac
     bool same_uid = known && base_uuid_eq(&was.meta.uid, &o->meta.uid);
     bool same = known && key_is(&was, o);
 
-    if (same_uid &&
-        (o->spec.epoch < was.spec.epoch ||
-         (o->spec.epoch == was.spec.epoch && !base_uuid_eq(&o->spec.lease_uuid, &was.spec.lease_uuid)))) {
-        cl->regressed = true;
-        fnd_gate_log(c, cl, FND_LOG_REGRESSED, o->spec.epoch, FND_R_REGRESSED);
-    }
-    if (known && !same_uid) {
-        cl->regressed = false;
+    fnd_regress_lease(c, o->spec.max_lease_seconds);
+    if ((same_uid && went_back(&was.spec, &o->spec)) || below_record(c, o))
+        c->regress_due = true;
+    if (known && !same_uid)
         cl->deleting_read = 0;
-    }
     cl->obj = *o;
     fnd_row_applied(c, &cl->row, o->meta.rv, same);
     if (!base_uuid_eq(&cl->first_uid, &o->meta.uid) || cl->first_epoch != o->spec.epoch ||
@@ -112,11 +126,13 @@ void fnd_claim_row(struct fnd_core *c, const struct fnd_in *in)
         return;
     fnd_claim_touch(c, (unsigned)(cl - c->claims));
     if (in->left) {
-        (void)fnd_row_left(&cl->row, in->coll, o->meta.rv);
+        (void)fnd_row_left(c, &cl->row, in->coll, o->meta.rv);
         return;
     }
     cl->row.in |= FND_BIT(in->coll);
     cl->row.unlisted &= (uint8_t)~FND_BIT(in->coll);
+    if (base_uuid_eq(&cl->obj.meta.uid, &o->meta.uid))
+        fnd_regress_listed(c, in->coll, &cl->row, o->meta.rv);
     if (fnd_row_news(&cl->row, o->meta.rv) == FND_NEWS_CONTENT)
         apply(c, cl, o);
 }
@@ -176,6 +192,8 @@ bool fnd_claim_answer(struct fnd_core *c, const struct fnd_in *in)
             cl->row.read = cl->row.left = false;
         } else {
             /* Older than what has been applied: it proves nothing and changes nothing. */
+            if (base_uuid_eq(&cl->obj.meta.uid, &o->meta.uid))
+                fnd_regress_answer(c, &cl->row, o->meta.rv, in->sent);
             if (ask == FND_ASK_GET && cl->row.read)
                 cl->row.retry_at = base_time_add(c->now, 50 * BASE_MS);
             return true;
@@ -235,6 +253,10 @@ void fnd_claim_eval(struct fnd_core *c, unsigned i)
         return;
     v = fnd_verdict(c, cl);
     fnd_gate_drive(c, cl, &v, &wake);
+    if (c->regressed_at) { /* shut, and that is all */
+        c->claim_wake[i] = wake <= c->now ? base_time_add(c->now, BASE_MS) : wake;
+        return;
+    }
     if (forgettable(c, cl) && c->coll[FND_HELD].listed) {
         if (!cl->row.present && cl->row.content_rv[0])
             fnd_record_drop(c, &cl->obj.meta.uid);

@@ -246,40 +246,42 @@ static void row_event(struct fnd_core *c, const struct fnd_in *in)
     }
 }
 
-static void each_row(struct fnd_core *c, enum fnd_coll coll, void (*fn)(struct fnd_row *, enum fnd_coll))
+static void each_row(struct fnd_core *c, enum fnd_coll coll,
+                     void (*fn)(struct fnd_core *, struct fnd_row *, enum fnd_coll))
 {
     switch (coll) {
     case FND_HELD:
     case FND_PREVIOUS:
         for (unsigned i = 0; i < c->cfg.max_claims; i++)
-            fn(&c->claims[i].row, coll);
+            fn(c, &c->claims[i].row, coll);
         break;
     case FND_INSTANCES:
         for (unsigned i = 0; i < c->cfg.max_instances; i++)
-            fn(&c->instances[i].row, coll);
+            fn(c, &c->instances[i].row, coll);
         break;
     case FND_ATTACHMENTS:
         for (unsigned i = 0; i < c->cfg.max_attachments; i++)
-            fn(&c->attachments[i].row, coll);
+            fn(c, &c->attachments[i].row, coll);
         break;
     case FND_SERVICES:
         for (unsigned i = 0; i < c->cfg.max_services; i++)
-            fn(&c->services[i].row, coll);
+            fn(c, &c->services[i].row, coll);
         break;
     }
 }
 
-static void mark_unlisted(struct fnd_row *r, enum fnd_coll coll)
+static void mark_unlisted(struct fnd_core *c, struct fnd_row *r, enum fnd_coll coll)
 {
+    (void)c;
     if (r->used && (r->in & FND_BIT(coll)))
         r->unlisted |= FND_BIT(coll);
 }
 
-static void drop_unlisted(struct fnd_row *r, enum fnd_coll coll)
+static void drop_unlisted(struct fnd_core *c, struct fnd_row *r, enum fnd_coll coll)
 {
     if (!r->used || !(r->unlisted & FND_BIT(coll)))
         return;
-    (void)fnd_row_left(r, coll, "");
+    (void)fnd_row_left(c, r, coll, "");
     if (coll == FND_HELD || coll == FND_PREVIOUS)
         return; /* another node's claim now, or gone: reading tells */
     /* The selectors of these kinds are immutable fields: what a quorum list does not name is gone. */
@@ -291,6 +293,7 @@ static void drop_unlisted(struct fnd_row *r, enum fnd_coll coll)
 static void listed(struct fnd_core *c, enum fnd_coll coll)
 {
     each_row(c, coll, drop_unlisted);
+    c->list_rv[coll][0] = '\0';
     c->coll[coll].listed = true;
     if (coll == FND_HELD || coll == FND_PREVIOUS)
         fnd_claim_listed(c, coll);
@@ -312,6 +315,7 @@ static void event(struct fnd_core *c, const struct fnd_in *in)
         r = fnd_record_get(c, &in->record->uid, (enum contract_kind)in->record->kind);
         if (r)
             *r = *in->record;
+        fnd_regress_restore(c, in->record);
         break;
     case FND_EV_GATE: {
         char name[CONTRACT_NAME_SIZE];
@@ -335,7 +339,11 @@ static void event(struct fnd_core *c, const struct fnd_in *in)
     case FND_EV_ROW:
         row_event(c, in);
         break;
+    case FND_EV_REGRESSED:
+        fnd_regress(c);
+        break;
     case FND_EV_RELIST:
+        base_copy(c->list_rv[in->coll], CONTRACT_RV_SIZE, in->version ? in->version : "");
         each_row(c, in->coll, mark_unlisted);
         break;
     case FND_EV_LISTED:
@@ -370,6 +378,15 @@ static void event(struct fnd_core *c, const struct fnd_in *in)
     }
 }
 
+/* A row shows it: the driver has to list everything again, too. */
+static void relist(struct fnd_core *c)
+{
+    struct fnd_fx *fx = fnd_fx(c, FND_FX_RELIST);
+
+    if (fx)
+        fx->reason = "a row shows an epoch or a version from before one that was seen";
+}
+
 void fnd_core_step(struct fnd_core *c, const struct fnd_in *in, struct fnd_out *out)
 {
     base_time wake = BASE_TIME_NEVER;
@@ -381,6 +398,12 @@ void fnd_core_step(struct fnd_core *c, const struct fnd_in *in, struct fnd_out *
     c->now = in->now;
     c->wall = in->wall;
     event(c, in);
+    if (c->regress_due) {
+        fnd_regress(c);
+        relist(c);
+    }
+    if (c->regressed_at)
+        fnd_regress_drive(c, &wake);
 
     /* Claims first: gates are shut before devices go, and devices go before an instance is accepted. Twice,
      * because what the second part learns (an instance, a device) may concern a claim. */
@@ -450,7 +473,9 @@ int fnd_core_new(struct fnd_core **ret, const struct fnd_config *cfg, struct bas
     c->cfg = *cfg;
     c->prng.state = cfg->seed;
     c->n_devices = 2 * cfg->max_attachments + 16;
-    c->n_records = 2 * cfg->max_claims + cfg->max_instances + 2 * cfg->max_attachments + cfg->max_services;
+    c->max_lease_s = (int32_t)(cfg->timing.lease / BASE_SEC);
+    c->n_records =
+        1 + 2 * cfg->max_claims + cfg->max_instances + 2 * cfg->max_attachments + cfg->max_services;
     c->claims = base_calloc(cfg->max_claims, sizeof *c->claims);
     c->claim_dirty = base_calloc(cfg->max_claims, sizeof *c->claim_dirty);
     c->claim_wake = base_calloc(cfg->max_claims, sizeof *c->claim_wake);
@@ -515,6 +540,8 @@ const char *fnd_core_check(const struct fnd_core *c, base_time now)
 
         if (!cl->row.used)
             continue;
+        if (c->regressed_at && k->active && k->deadline > now)
+            return "a gate is open though the API server went back";
         if (k->op == FND_OP_NONE && k->active && k->epoch <= 0)
             return "a gate is open for no epoch";
         for (unsigned j = 0; j < c->n_records && k->active && k->op == FND_OP_NONE && k->deadline > now; j++)

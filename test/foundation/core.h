@@ -48,7 +48,9 @@ enum fnd_coll {
 
 /* What the pinned map keeps per UID. Claims: accept record and tombstone. Instances: accept record.
  * Attachments: accept record and whether the device of that epoch was made. Services: when `valid_until` ends
- * on CLOCK_BOOTTIME. */
+ * on CLOCK_BOOTTIME. And one for the wait after the API server went back: `deadline` is its beginning,
+ * `accepted` the longest lease. */
+#define FND_RECORD_REGRESSED 100 /* a `kind` that no object has */
 struct fnd_record {
     struct base_uuid uid;
     int32_t kind;           /* enum contract_kind; 0 = free */
@@ -74,7 +76,7 @@ enum fnd_ev {
     FND_EV_GATE,       /* gate: found in the pinned map at start */
     FND_EV_DEVICE,     /* device, ok: there is (start), or is no longer (any time) such an hf* interface */
     FND_EV_ROW,        /* coll, object; left: it left the collection, object has the version of that */
-    FND_EV_RELIST,     /* coll: rows not named before LISTED have left */
+    FND_EV_RELIST,     /* coll, version (of the list): rows not named before LISTED have left */
     FND_EV_LISTED,     /* coll */
     FND_EV_PROVED,     /* coll, id, t0: everything written before t0 has been applied */
     FND_EV_NOT_PROVED, /* coll, id */
@@ -82,6 +84,8 @@ enum fnd_ev {
     FND_EV_DONE,       /* id (op), ok */
     FND_EV_SCANNED,    /* object: one claim of the scan */
     FND_EV_SCAN_END,   /* ok: every claim was named */
+    FND_EV_REGRESSED,  /* the API server went back (an etcd restore): everything told before is void, and
+                          RELIST  to LISTED of every collection follows; late answers may still come */
     FND_EV_TICK,
     FND_EV_MORE,
 };
@@ -100,6 +104,7 @@ struct fnd_in {
     const struct fnd_record *record;
     const struct fnd_gate *gate;
     const char *device;
+    const char *version; /* NULL = not known */
 };
 
 enum fnd_fx_kind {
@@ -117,6 +122,7 @@ enum fnd_fx_kind {
     FND_FX_DEVICE_MAKE,   /* op, gate.device, mtu; the driver may take an existing, matching device for a
                              success */
     FND_FX_DEVICE_DELETE, /* op, gate.device; a missing one is a success */
+    FND_FX_RELIST,        /* a row went back: start every collection over, then FND_EV_REGRESSED */
     FND_FX_LOG,           /* log, gate.*, text fields: one transition */
 };
 

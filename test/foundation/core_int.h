@@ -22,6 +22,7 @@ struct fnd_row {
     uint8_t unlisted; /* bit per collection whose running relist has not named it yet */
     char name[CONTRACT_NAME_SIZE];
     char rv[CONTRACT_RV_SIZE];         /* newest version seen, of content or of a deletion */
+    base_time rv_at;                   /* when that was */
     char content_rv[CONTRACT_RV_SIZE]; /* version of the content */
     uint32_t applied; /* counts changes of content, to tell a 404 that is older than an event */
     uint64_t seen_id; /* newest request id when the content was applied: later ids are of requests that began
@@ -61,7 +62,6 @@ enum fnd_reason {
     FND_R_LEASE_EXPIRED,
     FND_R_ATTACHMENT_GONE,
     FND_R_ATTACHMENT_NOT_READY,
-    FND_R_ACCEPTED_LATER,
     FND_R_NOT_ACCEPTED,
     FND_R_WAITING,
     FND_R_NO_FINALIZER,
@@ -71,7 +71,6 @@ enum fnd_reason {
     FND_R_RENEWAL_AHEAD,
     FND_R_BOOT_MISMATCH,
     FND_R_NODE_MISMATCH,
-    FND_R_BACKWARDS,
     FND_R_OLD_DEVICE,
     FND_R_DEVICE_LOST,
     FND_R_MAKING_DEVICE,
@@ -106,7 +105,6 @@ struct fnd_claim {
     struct fnd_row row;
     struct contract_claim obj;
     struct fnd_kern kern;
-    bool regressed;
     bool proved; /* a collection proof has come since the gate was last moved: it may be extended */
     /* since when this process knows of this (uid, epoch, leaseUUID) */
     base_time first_seen;
@@ -196,6 +194,11 @@ struct fnd_core {
     uint8_t *record_seen; /* by the running scan */
     unsigned n_records;
     bool full_logged;
+
+    base_time regressed_at; /* the API server went back, and W since then is not over; 0 = no */
+    bool regress_due;       /* a row of this step shows it */
+    int32_t max_lease_s;    /* the longest that a claim was seen with */
+    char list_rv[FND_COLL_N][CONTRACT_RV_SIZE]; /* of the list that is running */
 };
 
 /* ---- core.c: effects, records, waking ---- */
@@ -214,6 +217,17 @@ void fnd_record_drop(struct fnd_core *c, const struct base_uuid *uid);
 void fnd_cond_set(struct fnd_core *c, struct contract_cond *cond, bool value, const char *reason,
                   const char *message, int64_t generation, bool *changed);
 
+/* ---- regress.c ---- */
+void fnd_regress(struct fnd_core *c);
+void fnd_regress_restore(struct fnd_core *c, const struct fnd_record *r);
+void fnd_regress_lease(struct fnd_core *c, int32_t max_lease_s);
+/* While regressed_at is set: the end of the wait. */
+void fnd_regress_drive(struct fnd_core *c, base_time *wake);
+/* A row of a list that was made after the version that is known of it, and is older. */
+void fnd_regress_listed(struct fnd_core *c, enum fnd_coll coll, const struct fnd_row *r, const char *rv);
+/* An answer that was asked for after the version that is known, and is older. */
+void fnd_regress_answer(struct fnd_core *c, const struct fnd_row *r, const char *rv, base_time sent);
+
 /* ---- row.c: what is newer, and requests ---- */
 enum fnd_news { FND_NEWS_OLD, FND_NEWS_SAME, FND_NEWS_CONTENT };
 /* What an object of version `rv` is to the row: FND_NEWS_CONTENT = apply it; SAME = it is what we have. */
@@ -222,7 +236,7 @@ enum fnd_news fnd_row_news(const struct fnd_row *r, const char *rv);
 void fnd_row_applied(struct fnd_core *c, struct fnd_row *r, const char *rv, bool key_same);
 /* It left a collection at version `rv` ("" = unknown). Returns true when the content may be out of date now.
  */
-bool fnd_row_left(struct fnd_row *r, enum fnd_coll coll, const char *rv);
+bool fnd_row_left(struct fnd_core *c, struct fnd_row *r, enum fnd_coll coll, const char *rv);
 void fnd_row_get(struct fnd_core *c, struct fnd_row *r, enum contract_kind kind);
 /* The object to be written, a copy of the row's, to be changed by the caller; NULL when the step has no room.
  */

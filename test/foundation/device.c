@@ -77,7 +77,7 @@ void fnd_device_found(struct fnd_core *c, const char *name, bool present)
  * epoch. */
 bool fnd_device_wanted(struct fnd_core *c, const char *name)
 {
-    for (unsigned i = 0; i < c->cfg.max_attachments; i++) {
+    for (unsigned i = 0; i < c->cfg.max_attachments && !c->regressed_at; i++) {
         struct fnd_attachment *a = &c->attachments[i];
         const struct contract_attachment *o = &a->obj;
         const struct fnd_instance *in;
@@ -170,7 +170,8 @@ bool fnd_device_done(struct fnd_core *c, uint64_t op, bool ok)
  */
 void fnd_device_eval(struct fnd_core *c)
 {
-    if (!c->coll[FND_INSTANCES].listed || !c->coll[FND_ATTACHMENTS].listed || !c->coll[FND_HELD].listed)
+    if (!c->regressed_at &&
+        (!c->coll[FND_INSTANCES].listed || !c->coll[FND_ATTACHMENTS].listed || !c->coll[FND_HELD].listed))
         return;
     for (unsigned i = 0; i < c->n_devices; i++) {
         struct fnd_device *d = &c->devices[i];

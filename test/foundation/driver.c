@@ -57,6 +57,9 @@ static bool execute(struct driver *d, const struct fnd_fx *fx)
     case FND_FX_SCAN:
         driver_store_scan(d);
         break;
+    case FND_FX_RELIST:
+        kubestore_start_over(d->store, fx->reason);
+        break;
     case FND_FX_LOG:
         driver_log(d, fx);
         break;

@@ -22,7 +22,8 @@ static const struct line lines[] = {
     [FND_LOG_DEVICE] = {"foundation_device", "device changed", LOOP_INFO},
     [FND_LOG_FINALIZER] = {"foundation_finalizer", "finalizer changed", LOOP_INFO},
     [FND_LOG_RENEWAL] = {"foundation_renewal", "a renewal was refused", LOOP_WARN},
-    [FND_LOG_REGRESSED] = {"foundation_regressed", "an object went back", LOOP_ERROR},
+    [FND_LOG_REGRESSED] = {"foundation_regressed",
+                           "the API server went back: everything is shut until W is over", LOOP_ERROR},
     [FND_LOG_FULL] = {"foundation_full", "a table is full", LOOP_ERROR},
     [FND_LOG_FAILED] = {"foundation_failed", "an operation failed, trying again", LOOP_WARN},
 };

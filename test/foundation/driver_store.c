@@ -96,6 +96,10 @@ static void note(void *arg, const struct kubestore_note *n)
         break;
     case KUBESTORE_RELIST:
         in.ev = FND_EV_RELIST;
+        in.version = n->version;
+        break;
+    case KUBESTORE_REGRESSED:
+        in.ev = FND_EV_REGRESSED;
         break;
     case KUBESTORE_LISTED:
         in.ev = FND_EV_LISTED;

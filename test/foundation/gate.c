@@ -56,7 +56,7 @@ int64_t fnd_gate_due(const struct fnd_core *c, const struct fnd_claim *cl, const
     bool ours = contract_has_finalizer(&o->meta, c->finalizer);
     int64_t due = 0;
 
-    if (!cl->row.present || cl->row.left || v->may == FND_MAY_UNKNOWN)
+    if (!cl->row.present || cl->row.left || v->may == FND_MAY_UNKNOWN || c->regressed_at)
         return 0;
     if (fnd_is_me(c, &o->spec.holder)) {
         if (v->cause && (o->status.closed_epoch < o->spec.epoch || ours))
@@ -156,6 +156,8 @@ static bool must_shut(const struct fnd_core *c, const struct fnd_claim *cl, cons
     *ret_tomb = 0;
     if (!cl->kern.active || v->may == FND_MAY_UNKNOWN)
         return false;
+    if (c->regressed_at)
+        return true; /* nothing is confirmed, and its record goes with all the others */
     if (!same_epoch(cl)) {
         *ret_tomb = cl->kern.epoch;
         return true;

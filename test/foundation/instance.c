@@ -75,14 +75,22 @@ static void renewal(struct fnd_core *c, struct fnd_instance *i)
     i->renew_refused = refused;
 }
 
+/* Epochs never go back, and an epoch has one process: the API server did. */
+static bool went_back(int64_t epoch, const struct base_uuid *process, const struct contract_instance *o)
+{
+    return o->spec.epoch < epoch || (o->spec.epoch == epoch && !base_uuid_eq(&o->spec.process_id, process));
+}
+
 static void apply(struct fnd_core *c, struct fnd_instance *i, const struct contract_instance *o)
 {
     bool same = base_uuid_eq(&i->obj.meta.uid, &o->meta.uid) && i->obj.spec.epoch == o->spec.epoch;
     bool was = i->obj.status.accepted_epoch == i->obj.spec.epoch;
     bool known = base_uuid_eq(&i->obj.meta.uid, &o->meta.uid);
+    const struct fnd_record *r = fnd_record_find(c, &o->meta.uid);
 
-    if (base_uuid_eq(&i->obj.meta.uid, &o->meta.uid) && o->spec.epoch < i->obj.spec.epoch)
-        log_instance(c, i, FND_LOG_REGRESSED, FND_R_REGRESSED);
+    if ((known && i->row.content_rv[0] && went_back(i->obj.spec.epoch, &i->obj.spec.process_id, o)) ||
+        (r && !c->regressed_at && went_back(r->accepted, &r->nonce, o)))
+        c->regress_due = true;
     i->obj = *o;
     fnd_row_applied(c, &i->row, o->meta.rv, same);
     renewal(c, i);
@@ -101,7 +109,7 @@ void fnd_instance_row(struct fnd_core *c, const struct fnd_in *in)
         return;
     if (in->left) {
         /* nodeName is immutable: it left because it was deleted */
-        if (fnd_row_left(&i->row, FND_INSTANCES, o->meta.rv)) {
+        if (fnd_row_left(c, &i->row, FND_INSTANCES, o->meta.rv)) {
             i->row.present = i->row.left = i->row.read = false;
             fnd_touch_all(c);
         }
@@ -109,6 +117,8 @@ void fnd_instance_row(struct fnd_core *c, const struct fnd_in *in)
     }
     i->row.in |= FND_BIT(FND_INSTANCES);
     i->row.unlisted &= (uint8_t)~FND_BIT(FND_INSTANCES);
+    if (base_uuid_eq(&i->obj.meta.uid, &o->meta.uid))
+        fnd_regress_listed(c, FND_INSTANCES, &i->row, o->meta.rv);
     if (fnd_row_news(&i->row, o->meta.rv) == FND_NEWS_CONTENT)
         apply(c, i, o);
 }
@@ -130,6 +140,8 @@ bool fnd_instance_answer(struct fnd_core *c, const struct fnd_in *in)
                 i->row.read = false;
             else if (ask == FND_ASK_GET)
                 i->row.retry_at = base_time_add(c->now, 50 * BASE_MS);
+            if (news == FND_NEWS_OLD && base_uuid_eq(&i->obj.meta.uid, &in->object->u.meta.uid))
+                fnd_regress_answer(c, &i->row, in->object->u.meta.rv, in->sent);
         } else if (ask == FND_ASK_STATUS && (in->code == BASE_EDENIED || in->code == BASE_EINVAL)) {
             log_instance(c, i, FND_LOG_FAILED, FND_R_WRITE_REFUSED);
         }
@@ -177,10 +189,9 @@ bool fnd_instance_over(struct fnd_core *c, const struct contract_holder *h, uint
     return false;
 }
 
-static enum fnd_reason refusal(struct fnd_core *c, const struct fnd_instance *i)
+static enum fnd_reason refusal(const struct fnd_core *c, const struct fnd_instance *i)
 {
     const struct contract_instance_spec *s = &i->obj.spec;
-    const struct fnd_record *r = fnd_record_find(c, &i->obj.meta.uid);
 
     if (strcmp(s->node, c->cfg.node) != 0 || !base_uuid_eq(&s->node_uid, &c->cfg.node_uid))
         return FND_R_NODE_MISMATCH;
@@ -188,9 +199,6 @@ static enum fnd_reason refusal(struct fnd_core *c, const struct fnd_instance *i)
         return FND_R_BOOT_MISMATCH;
     if (!i->renew)
         return FND_R_RENEWAL_AHEAD;
-    if (r &&
-        (r->accepted > s->epoch || (r->accepted == s->epoch && !base_uuid_eq(&r->nonce, &s->process_id))))
-        return FND_R_BACKWARDS;
     if (s->release_time)
         return FND_R_RELEASED;
     return FND_R_NONE;
@@ -206,8 +214,6 @@ static const char *refusal_text(enum fnd_reason r)
     if (r == FND_R_RENEWAL_AHEAD)
         return "renew.bootTimeMicros is ahead of this kernel's CLOCK_BOOTTIME; run the agent in the initial "
                "time namespace";
-    if (r == FND_R_BACKWARDS)
-        return "a later epoch, or another process of this epoch, was accepted before; start the agent again";
     return "";
 }
 
@@ -248,7 +254,7 @@ static void eval(struct fnd_core *c, struct fnd_instance *i)
         return;
     if (no == FND_R_RELEASED)
         return; /* nothing to say: it ended by itself */
-    if (no != FND_R_NONE && i->obj.status.accepted_epoch == i->obj.spec.epoch && no != FND_R_BACKWARDS)
+    if (no != FND_R_NONE && i->obj.status.accepted_epoch == i->obj.spec.epoch)
         return; /* accepted before; a refused renewal alone takes nothing back */
     if (no != FND_R_NONE && strcmp(i->obj.status.accepted.reason, fnd_reason_text(no)) == 0)
         return; /* said already: status is written at transitions, never per renewal */
@@ -272,7 +278,7 @@ static void eval(struct fnd_core *c, struct fnd_instance *i)
 
 void fnd_instance_eval(struct fnd_core *c)
 {
-    for (unsigned n = 0; n < c->cfg.max_instances; n++) {
+    for (unsigned n = 0; n < c->cfg.max_instances && !c->regressed_at; n++) {
         if (!c->instances[n].row.used)
             continue;
         if (c->out->n_fx + FND_FX_ROOM > FND_FX_MAX || c->out->n_objects + 2 > FND_OBJ_MAX) {

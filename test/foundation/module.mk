@@ -2,7 +2,7 @@
 # The reference foundation: see test/foundation/README.md.
 
 FND := test/foundation
-FND_CORE   := $(addprefix $(FND)/,core.c row.c claim.c verdict.c gate.c status.c finalizer.c instance.c attachment.c device.c service.c)
+FND_CORE   := $(addprefix $(FND)/,core.c row.c claim.c verdict.c gate.c status.c finalizer.c instance.c attachment.c device.c service.c regress.c)
 FND_KERNEL := $(addprefix $(FND)/,kernel.c gatemap.c netlink.c nft.c)
 FND_DRIVER := $(addprefix $(FND)/,main.c options.c lock.c watchdog.c driver.c driver_store.c driver_log.c authority.c identity.c)
 FND_SRC    := $(FND_CORE) $(FND_KERNEL) $(FND_DRIVER)

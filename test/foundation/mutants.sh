@@ -10,8 +10,8 @@ shift
 only=("$@")
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-core=(core row claim verdict gate status finalizer instance attachment device service)
-tests=("$root"/test/foundation/{open,close,deadline,instance}_test.c "$root/test/foundation/rig.c")
+core=(core row claim verdict gate status finalizer instance attachment device service regress)
+tests=("$root"/test/foundation/{open,close,deadline,instance,regress}_test.c "$root/test/foundation/rig.c")
 flags=(-std=c11 -D_GNU_SOURCE -O0 -w "-I$root/pkg" "-I$root/build/inc/kubestore" "-I$root/test/foundation")
 read -ra libs < <(pkg-config --libs criterion libcjson libcrypto)
 passed=0 failed=0
@@ -56,8 +56,8 @@ run accept-pool verdict '!base_prefix_covers(&sv->obj.pool, &s->prefix) ||' ''
 run accept-index-0 verdict '|| base_ip6_eq(&sv->obj.pool.addr, &s->prefix.addr)' ''
 run accept-deleting verdict 'if (o->meta.deleting)' 'if (0)'
 run accept-released verdict 'if (s->release_time)' 'if (0)'
-run accept-backwards verdict 'if (r && (r->accepted > s->epoch ||' 'if (r && (0 ||'
-run accept-other-lease verdict '(r->accepted == s->epoch && !base_uuid_eq(&r->nonce, &s->lease_uuid))' '0'
+run accept-backwards claim 'return r->accepted > o->spec.epoch || r->tomb' 'return r->tomb'
+run accept-other-lease claim '|| (r->accepted == o->spec.epoch && !base_uuid_eq(&r->nonce, &o->spec.lease_uuid))' ''
 run accept-before-kernel verdict 'return no(v, FND_R_NOT_ACCEPTED)' ';'
 # open
 run open-wait verdict 'if (o->status.closed_epoch < s->epoch - 1 && !fnd_waited(c, cl))' 'if (0)'
@@ -102,13 +102,42 @@ run instance-gone-fresh instance 'if (i->row.fresh_id > claim_seen)
         return true;' 'return true;'
 run answer-older row 'if (cmp < 0)
         return FND_NEWS_OLD;' ''
-run regression claim 'cl->regressed = true;' ''
+# the API server goes back
+run regress-claim-epoch claim 'return is->epoch < was->epoch ||' 'return'
+run regress-claim-lease claim '|| (is->epoch == was->epoch && !base_uuid_eq(&is->lease_uuid, &was->lease_uuid))' ''
+run regress-tombstone claim 'r->tomb > o->spec.epoch ||' ''
+run regress-instance-row instance '(known && i->row.content_rv[0] && went_back(i->obj.spec.epoch, &i->obj.spec.process_id, o)) ||' ''
+run regress-instance-record instance '|| (r && !c->regressed_at && went_back(r->accepted, &r->nonce, o))' ''
+run regress-listed regress 'base_rv_cmp(r->rv, list, &covered) == BASE_OK && covered <= 0' '0'
+run regress-listed-earlier regress 'base_rv_cmp(r->rv, list, &covered) == BASE_OK && covered <= 0' '1'
+run regress-answer regress 'older < 0 && sent > r->rv_at' '0'
+run regress-answer-of-before regress '&& sent > r->rv_at' ''
+run regress-relist core 'fnd_regress(c); relist(c);' 'fnd_regress(c);'
+run regress-wait regress 'if (c->now < until(c)) {' 'if (0) {'
+run regress-wait-length regress 'contract_wait(&c->cfg.timing, c->max_lease_s)' '10 * BASE_SEC'
+run regress-longest-lease claim 'fnd_regress_lease(c, o->spec.max_lease_seconds);' ''
+run regress-kept regress 'fnd_record_emit(c, r, 0);' ''
+run regress-kept-lease regress 'fnd_regress_lease(c, (int32_t)r->accepted);' ''
+run regress-restored regress 'c->regressed_at = r->deadline;' ''
+run regress-shut verdict 'if (c->regressed_at) return no(v, FND_R_REGRESSED);' ''
+run regress-no-tombstone gate 'if (c->regressed_at) return true;' ''
+run regress-devices device 'i < c->cfg.max_attachments && !c->regressed_at' 'i < c->cfg.max_attachments'
+run regress-devices-unlisted device 'if (!c->regressed_at && (!c->coll' 'if ((!c->coll'
+run regress-instance instance 'n < c->cfg.max_instances && !c->regressed_at' 'n < c->cfg.max_instances'
+run regress-attachment attachment 'n < c->cfg.max_attachments && !c->regressed_at' 'n < c->cfg.max_attachments'
+run regress-claim-silent claim 'if (c->regressed_at) {' 'if (0) {'
+run regress-kernel regress 'if (c->claims[i].row.used && (c->claims[i].kern.active' 'if (0 && (c->claims[i].kern.active'
+run regress-rows-known regress 'if (!c->coll[i].listed) return false;' ''
+run regress-late-answer regress 'r->ask = FND_ASK_NONE;' ''
+run regress-versions regress "r->rv[0] = r->content_rv[0] = '\\0';" ''
+run regress-records regress 'fnd_record_drop(c, &uid);' ''
+run regress-over regress 'fnd_record_drop(c, &hold_uid); c->regressed_at = 0;' 'c->regressed_at = 0;'
 # instances and devices
 run instance-node instance 'if (strcmp(s->node, c->cfg.node) != 0 || !base_uuid_eq(&s->node_uid, &c->cfg.node_uid))' 'if (0)'
 run instance-boot instance 'if (!base_uuid_eq(&s->renew.boot_id, &c->cfg.boot_id))
         return' 'if (0) return'
-run instance-backwards instance 'if (r && (r->accepted > s->epoch ||' 'if (r && (0 ||'
-run instance-other-process instance '(r->accepted == s->epoch && !base_uuid_eq(&r->nonce, &s->process_id))' '0'
+run instance-backwards instance 'return o->spec.epoch < epoch ||' 'return'
+run instance-other-process instance '|| (o->spec.epoch == epoch && !base_uuid_eq(&o->spec.process_id, process))' ''
 run instance-after-devices instance 'if (no == FND_R_NONE && !fnd_device_old_gone(c))
         return;' ''
 run device-after-gates device 'if (gates_on(c, d->name))

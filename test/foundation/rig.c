@@ -197,6 +197,17 @@ void rig_fini(struct rig *r)
     free(r->trace);
 }
 
+/* Was the record of trace[i] dropped later? */
+static bool forgotten(const struct rig *r, unsigned i)
+{
+    const struct base_uuid *uid = &r->trace[i].fx.record.uid;
+
+    for (i++; i < r->n_trace; i++)
+        if (r->trace[i].fx.kind == FND_FX_FORGET && base_uuid_eq(&r->trace[i].fx.record.uid, uid))
+            return true;
+    return false;
+}
+
 void rig_restart(struct rig *r)
 {
     struct fnd_config cfg = config(r);
@@ -212,7 +223,8 @@ void rig_restart(struct rig *r)
     }
     /* instance and attachment records */
     for (unsigned i = 0; i < r->n_trace; i++)
-        if (r->trace[i].fx.kind == FND_FX_RECORD && r->trace[i].fx.record.kind != CONTRACT_CLAIM) {
+        if (r->trace[i].fx.kind == FND_FX_RECORD && r->trace[i].fx.record.kind != CONTRACT_CLAIM &&
+            !forgotten(r, i)) {
             in = (struct fnd_in){.ev = FND_EV_RECORD, .record = &r->trace[i].fx.record};
             rig_feed(r, &in);
         }
@@ -265,6 +277,10 @@ static void kernel(struct rig *r, const struct fnd_fx *fx)
     case FND_FX_PROVE:
     case FND_FX_SCAN:
     case FND_FX_FORGET:
+        if (base_uuid_eq(&r->record.uid, &fx->record.uid))
+            memset(&r->record, 0, sizeof r->record);
+        break;
+    case FND_FX_RELIST:
     case FND_FX_LOG:
         break;
     }
@@ -354,6 +370,7 @@ static void server(struct rig *r, const struct rig_seen *s, enum rig_reply how)
     answer(r, s->fx.id, BASE_OK, stored(r, s->fx.obj_kind, s->fx.name).obj, s->fx.obj_kind, o.size);
 }
 
+static void queue_lists(struct rig *r);
 static void effect(struct rig *r, const struct fnd_fx *fx)
 {
     struct rig_seen *s = &r->trace[r->n_trace];
@@ -398,10 +415,16 @@ static void effect(struct rig *r, const struct fnd_fx *fx)
     case FND_FX_WITHDRAW:
     case FND_FX_DEVICE_MAKE:
     case FND_FX_DEVICE_DELETE:
+    case FND_FX_FORGET:
         if (!r->kernel_fails)
             kernel(r, fx);
         break;
-    case FND_FX_FORGET:
+    case FND_FX_RELIST:
+        r->relists++;
+        in = (struct fnd_in){.ev = FND_EV_REGRESSED};
+        queue(r, &in, NULL, CONTRACT_CLAIM, 0);
+        queue_lists(r);
+        break;
     case FND_FX_LOG:
         break;
     }
@@ -488,7 +511,7 @@ void rig_proof(struct rig *r, enum fnd_coll coll)
     queue(r, &in, NULL, CONTRACT_CLAIM, 0);
 }
 
-void rig_list(struct rig *r)
+static void queue_lists(struct rig *r)
 {
     for (unsigned i = 0; i < FND_COLL_N; i++) {
         struct fnd_in in = {.ev = FND_EV_RELIST, .coll = (enum fnd_coll)i};
@@ -507,7 +530,20 @@ void rig_list(struct rig *r)
         in.ev = FND_EV_LISTED;
         queue(r, &in, NULL, CONTRACT_CLAIM, 0);
     }
+}
+
+void rig_list(struct rig *r)
+{
+    queue_lists(r);
     rig_settle(r);
+}
+
+void rig_regress(struct rig *r)
+{
+    struct fnd_in in = {.ev = FND_EV_REGRESSED};
+
+    queue(r, &in, NULL, CONTRACT_CLAIM, 0);
+    rig_list(r);
 }
 
 void rig_run(struct rig *r, base_time by, bool renewing)

@@ -55,7 +55,7 @@ struct rig {
     base_time gate;
     int64_t gate_epoch, route_epoch; /* route_epoch 0: withdrawn */
     char devices[8][CONTRACT_DEVICE_SIZE];
-    unsigned n_devices, made, deleted;
+    unsigned n_devices, made, deleted, relists;
     struct fnd_record record;       /* of the claim's uid */
     bool kernel_fails, kernel_slow; /* slow: groups are not reported until rig_kernel_done */
     uint64_t slow_op[64];
@@ -79,6 +79,8 @@ void rig_restart(struct rig *r);
 /* Lists every collection, then runs until nothing happens any more (time stands still). */
 void rig_list(struct rig *r);
 void rig_settle(struct rig *r);
+/* The driver says that the API server went back, and lists again. */
+void rig_regress(struct rig *r);
 /* Moves time on in steps to the core's own wake-ups and proofs. The agent renews every 10 s when `renewing`.
  */
 void rig_run(struct rig *r, base_time by, bool renewing);

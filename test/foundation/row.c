@@ -23,6 +23,7 @@ enum fnd_news fnd_row_news(const struct fnd_row *r, const char *rv)
 void fnd_row_applied(struct fnd_core *c, struct fnd_row *r, const char *rv, bool key_same)
 {
     base_copy(r->rv, sizeof r->rv, rv);
+    r->rv_at = c->now;
     base_copy(r->content_rv, sizeof r->content_rv, rv);
     r->present = true;
     r->left = false;
@@ -36,7 +37,7 @@ void fnd_row_applied(struct fnd_core *c, struct fnd_row *r, const char *rv, bool
         r->proof = 0;
 }
 
-bool fnd_row_left(struct fnd_row *r, enum fnd_coll coll, const char *rv)
+bool fnd_row_left(struct fnd_core *c, struct fnd_row *r, enum fnd_coll coll, const char *rv)
 {
     int cmp = 1;
 
@@ -46,8 +47,10 @@ bool fnd_row_left(struct fnd_row *r, enum fnd_coll coll, const char *rv)
         cmp = 1;
     if (rv[0] && cmp <= 0)
         return false; /* something as new as that is known already */
-    if (rv[0])
+    if (rv[0]) {
         base_copy(r->rv, sizeof r->rv, rv);
+        r->rv_at = c->now;
+    }
     r->applied++;
     r->left = true;
     r->read = true;

@@ -75,7 +75,7 @@ void fnd_service_row(struct fnd_core *c, const struct fnd_in *in)
         if (c->claims[i].row.used && strcmp(c->claims[i].obj.spec.service.name, s->row.name) == 0)
             fnd_claim_touch(c, i);
     if (in->left) {
-        if (fnd_row_left(&s->row, FND_SERVICES, o->meta.rv)) {
+        if (fnd_row_left(c, &s->row, FND_SERVICES, o->meta.rv)) {
             s->row.present = s->row.left = s->row.read = false;
             s->row.proof = 0;
         }
@@ -83,6 +83,8 @@ void fnd_service_row(struct fnd_core *c, const struct fnd_in *in)
     }
     s->row.in |= FND_BIT(FND_SERVICES);
     s->row.unlisted &= (uint8_t)~FND_BIT(FND_SERVICES);
+    if (base_uuid_eq(&s->obj.meta.uid, &o->meta.uid))
+        fnd_regress_listed(c, FND_SERVICES, &s->row, o->meta.rv);
     if (fnd_row_news(&s->row, o->meta.rv) != FND_NEWS_CONTENT)
         return;
     same = base_uuid_eq(&s->obj.meta.uid, &o->meta.uid);

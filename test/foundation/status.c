@@ -84,8 +84,6 @@ static const char *refusal_text(enum fnd_reason r)
         return "the service's validUntil is past";
     if (r == FND_R_OTHER_BOOT)
         return "holder.bootID is not that of this kernel";
-    if (r == FND_R_ACCEPTED_LATER)
-        return "a later epoch, or another leaseUUID of this epoch, was accepted before";
     return "";
 }
 
@@ -97,8 +95,7 @@ static void refuse(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_ve
                 strcmp(cl->obj.status.accepted.reason, fnd_reason_text(v->reason)) == 0;
 
     if (v->may != FND_MAY_NO || v->acceptable || v->cause || said ||
-        cl->obj.status.accepted_epoch == cl->obj.spec.epoch || v->reason == FND_R_CLOSED ||
-        v->reason == FND_R_REGRESSED) {
+        cl->obj.status.accepted_epoch == cl->obj.spec.epoch || v->reason == FND_R_CLOSED) {
         cl->refuse = FND_R_NONE;
         return;
     }
@@ -190,7 +187,7 @@ bool fnd_status_drive(struct fnd_core *c, struct fnd_claim *cl, const struct fnd
     struct contract_claim n = cl->obj;
     bool change = false;
 
-    if (cl->regressed || cl->kern.op == FND_OP_SHUT || cl->kern.op == FND_OP_CLOSE)
+    if (cl->kern.op == FND_OP_SHUT || cl->kern.op == FND_OP_CLOSE)
         return false; /* what is being shut is said when it is: closing and the next accept are one write */
     closures(c, cl, v, &n, wake, &change);
     if (strcmp(n.spec.holder.node, c->cfg.node) == 0)

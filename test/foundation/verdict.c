@@ -26,7 +26,6 @@ static const char *const reasons[] = {
     [FND_R_LEASE_EXPIRED] = "LeaseExpired",
     [FND_R_ATTACHMENT_GONE] = "AttachmentGone",
     [FND_R_ATTACHMENT_NOT_READY] = "AttachmentNotReady",
-    [FND_R_ACCEPTED_LATER] = "AcceptedLater",
     [FND_R_NOT_ACCEPTED] = "NotAccepted",
     [FND_R_WAITING] = "Waiting",
     [FND_R_NO_FINALIZER] = "NoFinalizer",
@@ -36,7 +35,6 @@ static const char *const reasons[] = {
     [FND_R_RENEWAL_AHEAD] = "RenewalAhead",
     [FND_R_BOOT_MISMATCH] = "BootIDMismatch",
     [FND_R_NODE_MISMATCH] = "NodeMismatch",
-    [FND_R_BACKWARDS] = "Backwards",
     [FND_R_OLD_DEVICE] = "OldDevice",
     [FND_R_DEVICE_LOST] = "DeviceLost",
     [FND_R_MAKING_DEVICE] = "MakingDevice",
@@ -157,6 +155,8 @@ struct fnd_verdict fnd_verdict(struct fnd_core *c, struct fnd_claim *cl)
     base_time l;
     bool gone;
 
+    if (c->regressed_at)
+        return no(v, FND_R_REGRESSED);
     if (!c->coll[FND_HELD].listed)
         return v;
     if (cl->row.left)
@@ -169,8 +169,6 @@ struct fnd_verdict fnd_verdict(struct fnd_core *c, struct fnd_claim *cl)
         return over(v, FND_R_DELETED);
     if (s->release_time)
         return over(v, FND_R_RELEASED);
-    if (cl->regressed)
-        return no(v, FND_R_REGRESSED);
     if (!c->coll[FND_INSTANCES].listed || !c->coll[FND_ATTACHMENTS].listed || !c->coll[FND_SERVICES].listed)
         return v;
 
@@ -183,9 +181,6 @@ struct fnd_verdict fnd_verdict(struct fnd_core *c, struct fnd_claim *cl)
     r = fnd_record_find(c, &o->meta.uid);
     if (o->status.closed_epoch >= s->epoch || (r && r->tomb >= s->epoch))
         return no(v, FND_R_CLOSED);
-    if (r &&
-        (r->accepted > s->epoch || (r->accepted == s->epoch && !base_uuid_eq(&r->nonce, &s->lease_uuid))))
-        return no(v, FND_R_ACCEPTED_LATER);
     if (why_service != FND_R_NONE)
         return no(v, why_service);
     why = instance_says(c, s, &in);

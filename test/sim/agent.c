@@ -149,6 +149,10 @@ static void execute(struct sim_world *w, struct sim_proc *p, const struct sessio
         SIM_SAY(w, "%s agent%u %s: %s", node, p->serial, p->ready ? "ready" : "not ready",
                 fx->u.condition.reason);
         return;
+    case SESSION_FX_RELIST:
+        SIM_SAY(w, "%s agent%u starts over: a row went back", node, p->serial);
+        sim_coll_start_over(w, p);
+        return;
     case SESSION_FX_DRAINED:
         SIM_SAY(w, "%s agent%u drained", node, p->serial);
         p->drained = true;
@@ -248,6 +252,8 @@ void sim_agent_note(struct sim_world *w, struct sim_proc *p, unsigned coll, enum
     case SESSION_EV_RELIST:
     case SESSION_EV_LISTED:
         in.u.collection = p->coll[coll].kind;
+        if (ev == SESSION_EV_RELIST)
+            (void)base_fmt(in.version, sizeof in.version, "%llu", (unsigned long long)id);
         break;
     default:
         in.u.proof.ask = id;

@@ -141,7 +141,7 @@ static void listed(struct sim_world *w, struct sim_proc *p, struct sim_req *r)
 {
     struct sim_coll *c = &p->coll[r->coll];
 
-    if (!c->listing)
+    if (!c->listing || r->sent < c->from)
         return;
     if (r->code != BASE_OK) {
         if (c->for_proof && c->version) {
@@ -158,7 +158,7 @@ static void listed(struct sim_world *w, struct sim_proc *p, struct sim_req *r)
     c->listing = false;
     c->failures = 0;
     c->partial = true;
-    note(w, p, r->coll, RELIST, false, NULL, 0, 0);
+    note(w, p, r->coll, RELIST, false, NULL, r->list_rv, 0);
     for (size_t k = 0; k < r->n_objects && p->alive; k++)
         note(w, p, r->coll, ROW, false, &r->objects[k], 0, 0);
     if (!p->alive)
@@ -182,6 +182,31 @@ static void listed(struct sim_world *w, struct sim_proc *p, struct sim_req *r)
         open_stream(w, p, r->coll);
 }
 
+#define ALL 0xffu /* instead of a collection's number: every one starts over */
+void sim_coll_start_over(struct sim_world *w, struct sim_proc *p)
+{
+    sim_post(w, w->now, SIM_EV_STREAM, p)->a = ALL;
+}
+
+static void start_over(struct sim_world *w, struct sim_proc *p)
+{
+    for (unsigned i = 0; i < SIM_COLLS; i++) {
+        struct sim_coll *c = &p->coll[i];
+
+        c->open = c->listing = c->partial = c->for_proof = false;
+        c->stream++;
+        c->version = c->seen = 0;
+        c->from = sim_node_now(w, p->node);
+        memset(c->proof, 0, sizeof c->proof);
+    }
+    if (p->type == SIM_AGENT)
+        sim_agent_feed(w, p, &(struct session_in){.ev = SESSION_EV_REGRESSED});
+    else
+        sim_found_feed(w, p, &(struct fnd_in){.ev = FND_EV_REGRESSED});
+    if (p->alive)
+        sim_coll_start(w, p);
+}
+
 /* A stream ends: again from `version`, or from a new list. */
 void sim_coll_break(struct sim_world *w, struct sim_proc *p, unsigned i, bool relist)
 {
@@ -201,6 +226,10 @@ void sim_coll_stream(struct sim_world *w, struct sim_proc *p, struct sim_event *
     unsigned i = ev->a & 0xff;
     struct sim_coll *c = &p->coll[i];
 
+    if (i == ALL) {
+        start_over(w, p);
+        return;
+    }
     if (c->open)
         return;
     if (ev->a >> 8 || !c->version) {

@@ -66,6 +66,10 @@ static bool execute(struct sim_world *w, struct sim_proc *p, const struct fnd_ou
     case FND_FX_SCAN:
         scan(w, p);
         return true;
+    case FND_FX_RELIST:
+        SIM_SAY(w, "%s foundation%u starts over: a row went back", w->node[p->node].name, p->serial);
+        sim_coll_start_over(w, p);
+        return true;
     case FND_FX_LOG:
         SIM_SAY(w, "%s foundation%u %s %s epoch %lld: log %d %s", w->node[p->node].name, p->serial, fx->name,
                 fx->connector, (long long)fx->gate.epoch, (int)fx->log, fx->reason ? fx->reason : "");
@@ -189,8 +193,13 @@ void sim_found_feed(struct sim_world *w, struct sim_proc *p, struct fnd_in *in)
 void sim_found_note(struct sim_world *w, struct sim_proc *p, unsigned coll, enum fnd_ev ev, bool left,
                     struct contract_object *o, uint64_t id, base_time t0)
 {
+    char version[CONTRACT_RV_SIZE];
     struct fnd_in in = {.ev = ev, .coll = (enum fnd_coll)coll, .left = left, .object = o, .id = id, .t0 = t0};
 
+    if (ev == FND_EV_RELIST) {
+        (void)base_fmt(version, sizeof version, "%llu", (unsigned long long)id);
+        in.version = version;
+    }
     if (ev == FND_EV_PROVED)
         p->proof_t0[p->coll[coll].kind] = base_time_max(p->proof_t0[p->coll[coll].kind], t0);
     sim_found_feed(w, p, &in);

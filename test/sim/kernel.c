@@ -233,6 +233,7 @@ bool sim_kernel_effect(struct sim_world *w, struct sim_proc *p, const struct fnd
     case FND_FX_FINALIZERS:
     case FND_FX_PROVE:
     case FND_FX_SCAN:
+    case FND_FX_RELIST:
     case FND_FX_LOG:
         break;
     }

@@ -115,6 +115,7 @@ struct sim_coll { /* what pkg/kubestore does for one collection */
     uint32_t stream;   /* number of the stream: what an older one brings is dropped */
     base_time next_at; /* order of delivery */
     base_time silent;  /* the stream is open and brings nothing until then */
+    base_time from;    /* node clock: what was asked for before is of another history */
     unsigned failures;
     struct sim_proof proof[4];
 };
@@ -406,6 +407,8 @@ bool sim_chance(struct sim_proc *p, uint32_t per_million);
 
 /* coll.c: what kubestore does */
 void sim_coll_start(struct sim_world *w, struct sim_proc *p);
+/* The API server went back, as far as this process can tell: everything is listed again, in a moment. */
+void sim_coll_start_over(struct sim_world *w, struct sim_proc *p);
 void sim_coll_prove(struct sim_world *w, struct sim_proc *p, unsigned coll, uint64_t id, base_time timeout);
 void sim_coll_answer(struct sim_world *w, struct sim_proc *p, struct sim_req *r);
 void sim_coll_row(struct sim_world *w, struct sim_proc *p, struct sim_event *ev);

@@ -56,6 +56,7 @@ static void on_note(void *arg, const struct kubestore_note *n)
         s->proved = true;
         break;
     case KUBESTORE_NOT_PROVED:
+    case KUBESTORE_REGRESSED:
     case KUBESTORE_BAD_OBJECT:
         break;
     }

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * session/regress.c - the API server went back, as after an etcd restore (contract section 5, "Regression").
+ *
+ * What was known here may belong to a history that never was: versions, epochs, who holds what. So everything
+ * closes (reason EpochRegressed), everything known is void, every collection is listed again, and for W
+ * nothing is taken: a holder of the lost history, which no row names any more, cannot prove anything either,
+ * and W after this moment its gate is shut. Then the rows as stored are the start, and the way on is
+ * takeover.
+ *
+ * Who notices: the driver (SESSION_EV_REGRESSED: a version of a quorum answer below one seen before it was
+ * asked for), or this core, when a row shows an epoch below one that was seen, or a seen epoch with another
+ * owner; then SESSION_FX_RELIST asks the driver to start every collection over.
+ */
+#include "session/int.h"
+
+#include "base/mutant.h"
+
+#include <string.h>
+
+base_time session_regress_end(const struct session_core *c)
+{
+    if (c->regressed_at == 0)
+        return 0;
+    return base_time_add(c->regressed_at, contract_wait(&c->cfg.timing, c->max_lease_s));
+}
+
+bool session_regressed(const struct session_core *c)
+{
+    return c->regressed_at != 0 && c->now < session_regress_end(c) && !base_mutant("regress.wait");
+}
+
+void session_regress_listed(struct session_core *c, enum contract_kind kind, const char *known,
+                            const char *rv)
+{
+    int order = 0;
+    if (c->list_rv[kind][0] == '\0' || known[0] == '\0' || base_mutant("regress.listed"))
+        return;
+    bool newer = base_rv_cmp(known, rv, &order) == BASE_OK && order > 0;
+    bool covered = base_rv_cmp(known, c->list_rv[kind], &order) == BASE_OK && order <= 0;
+    if (newer && covered)
+        c->regress_due = true;
+}
+
+/* The longest lease that any claim was seen with: a gate of the lost history may be open as long. */
+void session_regress_lease(struct session_core *c, const struct session_in *in)
+{
+    const struct contract_object *o = NULL;
+    size_t n = 0;
+    if (in->ev == SESSION_EV_ROW && !in->u.row.deleted) {
+        o = in->u.row.object;
+        n = 1;
+    } else if (in->ev == SESSION_EV_ANSWER && in->u.answer.code == BASE_OK) {
+        o = in->u.answer.objects;
+        n = in->u.answer.n_objects;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (o[i].kind != CONTRACT_CLAIM || base_mutant("regress.max-lease"))
+            continue;
+        int32_t l = o[i].u.claim.spec.max_lease_seconds;
+        if (l > c->max_lease_s)
+            c->max_lease_s = l < LEASE_SECONDS_MAX ? l : LEASE_SECONDS_MAX;
+    }
+}
+
+static void forget_conn(struct session_conn *n)
+{
+    struct session_claim *k = &n->claim;
+    n->b.rv[0] = '\0';
+    n->b_t0 = 0;
+    k->rv[0] = '\0';
+    k->t0 = 0;
+    k->in_cache = false;
+    n->cached_uid = (struct base_uuid){{0}};
+    n->cached_rv[0] = '\0';
+    memset(&n->attempt, 0, sizeof n->attempt); /* another process has nothing to release */
+    memset(n->unknown, 0, sizeof n->unknown);
+    n->denied_since = 0;
+    n->seen_epoch = 0;
+    n->acquire_refused = false;
+    n->report.ask = 0; /* it was only a report */
+}
+
+void session_regress(struct session_core *c)
+{
+    c->regress_due = false;
+    c->regressed_at = base_time_max(c->now, 1);
+    session_trace(c, "instance", c->inst.name, "Known", "Unknown", "regress",
+                  session_reason_of(WHY_EPOCH_REGRESSED).name, c->inst.me.epoch, NULL, true);
+    if (!base_mutant("regress.forget")) {
+        memset(c->listed, 0, sizeof c->listed);
+        memset(c->list_rv, 0, sizeof c->list_rv);
+        for (unsigned i = 0; i < PROOF_N; i++) {
+            c->proof[i].t0 = 0;
+            session_proof_forget(c, i); /* none that was asked before counts */
+            session_proof_wake(c, i);
+        }
+        for (uint32_t i = 0; i < c->cfg.max_services; i++) {
+            c->svc[i].s.rv[0] = '\0';
+            c->svc[i].t0 = 0;
+        }
+        for (uint32_t i = 0; i < c->cfg.max_connectors; i++)
+            if (c->conn[i].used)
+                forget_conn(&c->conn[i]);
+        session_att_forget(c);
+    }
+    session_inst_event(c, INST_EV_REGRESSED, NULL); /* a new identity: nothing that was asked before counts */
+    for (uint32_t i = 0; i < c->n_jobs; i++)
+        if (c->job[i].state != JOB_FREE)
+            session_dirty(c, session_entity_job(c, &c->job[i]));
+    session_all_dirty(c);
+}

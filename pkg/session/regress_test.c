@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The API server goes back (contract section 5, "Regression"): everything closes, nothing is taken for W,
+ * then the rows as stored are the start, without anybody's help.
+ */
+#include "session/fake_test.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define W_REGRESS (32600 * W_MS) /* W of the default timing is a little above 32.56 s */
+
+static bool said(const struct w_node *n, const char *reason)
+{
+    for (unsigned i = 0; i < n->by_reason_n; i++)
+        if (strcmp(n->by_reason[i], reason) == 0)
+            return true;
+    return false;
+}
+
+static bool is_ready(struct world *w, void *arg)
+{
+    (void)arg;
+    return w->node[0].ready;
+}
+
+static unsigned rows_written(const struct w_node *n)
+{
+    return n->writes[CONTRACT_INSTANCE] + n->writes[CONTRACT_CLAIM] + n->writes[CONTRACT_ATTACHMENT];
+}
+
+static struct contract_object *claim_of(struct world *w)
+{
+    for (size_t i = 0; i < w->n_obj; i++)
+        if (w->obj[i].kind == CONTRACT_CLAIM)
+            return &w->obj[i];
+    cr_assert_fail("no claim");
+    return &w->obj[0];
+}
+
+/* From a restore until the wait is over: closed, not ready, nothing written; then back by itself. */
+static void closes_and_comes_back(struct world *w, base_time wait)
+{
+    struct w_node *n = &w->node[0];
+    world_run(w, 100 * W_MS);
+    unsigned before = rows_written(n);
+    cr_assert(!n->ready);
+    cr_assert_str_eq(n->ready_reason, "EpochRegressed");
+    world_run(w, wait - 200 * W_MS);
+    cr_assert(!n->ready);
+    cr_assert_eq(rows_written(n), before, "a row was taken before the wait was over");
+    cr_assert_geq(world_until(w, 3 * W_SEC, is_ready, NULL), 0, "not back: %s", n->ready_reason);
+    struct w_flow *f = world_session(w, 0);
+    cr_assert_eq(f->status, 200, "%s", f->reason);
+    cr_assert(world_passes(w, f));
+}
+
+Test(session_regress, everything_closes_and_comes_back_after_the_wait)
+{
+    struct world *w = world_usual(1);
+    struct w_flow *f = world_session(w, 0);
+    cr_assert_eq(f->status, 200);
+    struct w_snapshot *s = world_snapshot(w);
+    world_run(w, 25 * W_SEC);
+    world_restore(w, s, false);
+    world_run(w, 20 * W_MS);
+    cr_assert_eq(f->deadline, -1, "the session goes on");
+    cr_assert(f->closed);
+    cr_assert(said(&w->node[0], "EpochRegressed"));
+    cr_assert_eq(w->node[0].tun_closes, 1u);
+    closes_and_comes_back(w, W_REGRESS);
+    free(s);
+    world_free(w);
+}
+
+/* With --bump-revision the version goes up; the objects' own go back. */
+Test(session_regress, is_seen_in_a_list_whose_rows_are_older_than_what_it_covers)
+{
+    struct world *w = world_usual(1);
+    struct w_flow *f = world_session(w, 0);
+    struct w_snapshot *s = world_snapshot(w);
+    world_run(w, 25 * W_SEC);
+    world_restore(w, s, true);
+    world_run(w, 20 * W_MS);
+    cr_assert_eq(f->deadline, -1);
+    closes_and_comes_back(w, W_REGRESS);
+    free(s);
+    world_free(w);
+}
+
+/* Each kind of row shows it. */
+Test(session_regress, is_seen_in_a_list_of_any_collection)
+{
+    for (enum contract_kind k = CONTRACT_INSTANCE; k <= CONTRACT_BINDING; k++) {
+        struct world *w = world_usual(1);
+        struct w_flow *f = world_session(w, 0);
+        struct session_in in = {.ev = SESSION_EV_RELIST}, row = {.ev = SESSION_EV_ROW};
+        struct contract_object *o = NULL;
+        world_run(w, 2 * W_SEC);
+        for (size_t i = 0; i < w->n_obj; i++)
+            if (w->obj[i].kind == k)
+                o = &w->obj[i];
+        cr_assert_not_null(o);
+        struct contract_object old = *o;
+        world_touch(w, o);
+        world_run(w, W_SEC);
+        in.u.collection = k;
+        row.u.row.kind = k;
+        row.u.row.object = &old;
+        /* below the version that is known: it was listed before that came */
+        base_copy(in.version, sizeof in.version, old.u.meta.rv);
+        world_event(w, 0, &in);
+        world_event(w, 0, &row);
+        cr_assert_gt(f->deadline, 0, "%s: a list that began earlier was taken for a restore",
+                     contract_kind_plural(k));
+        base_copy(in.version, sizeof in.version, o->u.meta.rv);
+        world_event(w, 0, &in);
+        world_event(w, 0, &row);
+        cr_assert_eq(f->deadline, -1, "%s", contract_kind_plural(k));
+        world_free(w);
+    }
+}
+
+Test(session_regress, waits_for_the_longest_lease_that_was_seen)
+{
+    struct world *w = world_usual(1);
+    struct w_flow *f = world_session(w, 0);
+    cr_assert_eq(f->status, 200);
+    struct contract_object *o = claim_of(w);
+    o->u.claim.spec.max_lease_seconds = 60;
+    world_touch(w, o);
+    world_run(w, W_SEC);
+    struct w_snapshot *s = world_snapshot(w);
+    world_run(w, 5 * W_SEC);
+    world_restore(w, s, false);
+    closes_and_comes_back(w, contract_wait(&w->node[0].cfg.timing, 60));
+    free(s);
+    world_free(w);
+}
+
+/* ---- rows ---- */
+
+enum row { INSTANCE_EPOCH, INSTANCE_OWNER, CLAIM_EPOCH, CLAIM_LEASE, ROWS };
+static void goes_back(struct world *w, enum row r)
+{
+    struct contract_object *i = world_get(w, "masque.edge1"), *k = claim_of(w);
+    switch (r) {
+    case INSTANCE_EPOCH:
+        i->u.instance.spec.epoch--;
+        i->u.instance.spec.process_id = world_uuid(w);
+        break;
+    case INSTANCE_OWNER:
+        i->u.instance.spec.process_id = world_uuid(w);
+        break;
+    case CLAIM_EPOCH:
+        k->u.claim.spec.epoch--;
+        k->u.claim.spec.lease_uuid = world_uuid(w);
+        break;
+    case CLAIM_LEASE:
+        k->u.claim.spec.lease_uuid = world_uuid(w);
+        break;
+    case ROWS:
+        break;
+    }
+    world_touch(w, r == INSTANCE_EPOCH || r == INSTANCE_OWNER ? i : k);
+}
+
+Test(session_regress, a_row_of_an_epoch_that_was_seen_closes_everything)
+{
+    for (enum row r = 0; r < ROWS; r++) {
+        struct world *w = world_usual(1);
+        world_agent_kill(w, 0);
+        world_agent_start(w, 0); /* instance epoch 2 */
+        cr_assert_geq(world_until(w, 5 * W_SEC, is_ready, NULL), 0);
+        uint64_t first = world_session(w, 0)->flow;
+        world_end(w, first);
+        world_run(w, 2 * W_SEC);
+        struct w_flow *f = world_session(w, 0); /* claim epoch 2 */
+        cr_assert_eq(f->status, 200);
+        cr_assert_eq(claim_of(w)->u.claim.spec.epoch, 2);
+        world_run(w, W_SEC);
+        goes_back(w, r);
+        world_run(w, 50 * W_MS);
+        cr_assert_eq(f->deadline, -1, "row %d", r);
+        cr_assert(!w->node[0].ready, "row %d", r);
+        cr_assert_str_eq(w->node[0].ready_reason, "EpochRegressed", "row %d", r);
+        world_run(w, 31 * W_SEC);
+        cr_assert(!w->node[0].ready, "row %d", r);
+        world_free(w);
+    }
+}
+
+/* The watch is silent; the renewal meets 409 and reads a version below the one that is known. */
+Test(session_regress, an_answer_below_what_was_seen_before_it_was_asked_for)
+{
+    struct world *w = world_usual(1);
+    struct w_flow *f = world_session(w, 0);
+    world_run(w, 15 * W_SEC);
+    for (int k = 0; k < CONTRACT_KIND_N; k++)
+        w->node[0].watch_silent[k] = true;
+    struct contract_object *i = world_get(w, "masque.edge1");
+    base_copy(i->u.meta.rv, sizeof i->u.meta.rv, "7"); /* an older row with the same content */
+    world_run(w, 11 * W_SEC);
+    cr_assert_eq(f->deadline, -1);
+    cr_assert(said(&w->node[0], "EpochRegressed"));
+    world_free(w);
+}
+
+/* ---- what is on its way ---- */
+static bool reads_binding(struct world *w, void *arg)
+{
+    (void)arg;
+    return w->node[0].reads[CONTRACT_BINDING] > 0;
+}
+
+/* A request's reads were answered before the restore, and the answers arrive after it: their versions belong
+ * to the lost history and would hide everything that comes. */
+Test(session_regress, answers_of_before_change_nothing)
+{
+    struct world *w = world_usual(1);
+    struct w_snapshot *s = world_snapshot(w);
+    w->rv = 100000;
+    world_touch(w, world_get(w, "acme.site1"));
+    world_run(w, W_SEC);
+    w->node[0].read_fault[CONTRACT_BINDING] = W_SLOW; /* half a second */
+    uint64_t flow = world_connect(w, 0, W_URI);
+    cr_assert_geq(world_until(w, W_SEC, reads_binding, NULL), 0);
+    world_restore(w, s, false);
+    world_run(w, W_SEC);
+    cr_assert_eq(world_flow(w, flow)->status, 0, "it waits");
+    struct contract_object *b = world_get(w, "acme.site1");
+    b->u.binding.spec.suspended = true; /* at a version far below the late answer's */
+    world_touch(w, b);
+    world_run(w, 100 * W_MS);
+    cr_assert_eq(world_flow(w, flow)->status, 403, "%s", world_flow(w, flow)->reason);
+    free(s);
+    world_free(w);
+}
+
+Test(session_regress, who_waits_is_told_why)
+{
+    struct world *w = world_usual(1);
+    struct w_snapshot *s = world_snapshot(w);
+    world_run(w, 5 * W_SEC);
+    world_restore(w, s, false);
+    world_run(w, W_SEC);
+    struct w_flow *f = world_session(w, 0);
+    cr_assert_eq(f->status, 503);
+    cr_assert_eq(strncmp(f->reason, "EpochRegressed:", 15), 0, "%s", f->reason);
+    cr_assert_gt(f->retry_after, 0u);
+    free(s);
+    world_free(w);
+}
+
+Test(session_regress, a_drain_does_not_wait_for_it)
+{
+    struct world *w = world_usual(1);
+    struct w_snapshot *s = world_snapshot(w);
+    world_run(w, 5 * W_SEC);
+    world_restore(w, s, false);
+    world_run(w, W_SEC);
+    world_event(w, 0, &(struct session_in){.ev = SESSION_EV_DRAIN});
+    world_run(w, 100 * W_MS);
+    cr_assert(w->node[0].drained);
+    free(s);
+    world_free(w);
+}
+
+/* A process that had lost its row to another one is no fresh process because of a restore. */
+Test(session_regress, a_row_that_was_lost_stays_lost)
+{
+    struct world *w = world_usual(1);
+    struct contract_object *o = world_get(w, "masque.edge1");
+    o->u.instance.spec.epoch++;
+    o->u.instance.spec.process_id = world_uuid(w);
+    o->u.instance.spec.renew.boot_time_us = w->now / BASE_US;
+    world_touch(w, o);
+    world_run(w, W_SEC);
+    cr_assert_str_eq(w->node[0].ready_reason, "InstanceTaken");
+    struct w_snapshot *s = world_snapshot(w);
+    world_run(w, 5 * W_SEC);
+    world_restore(w, s, false);
+    world_run(w, W_REGRESS + W_SEC);
+    cr_assert_str_eq(w->node[0].ready_reason, "InstanceTaken", "%s", w->node[0].ready_reason);
+    world_run(w, 31 * W_SEC);
+    cr_assert(w->node[0].ready, "%s", w->node[0].ready_reason);
+    free(s);
+    world_free(w);
+}
+
+/* Two nodes; a takeover that the restore undoes. Nobody overlaps, and the connector comes back. */
+Test(session_regress, a_takeover_that_is_undone)
+{
+    struct world *w = world_usual(2);
+    struct w_flow *a = world_session(w, 0);
+    world_run(w, W_SEC);
+    struct w_snapshot *s = world_snapshot(w);
+    struct w_flow *b = world_session(w, 1);
+    cr_assert_eq(b->status, 200, "%s", b->reason);
+    world_run(w, 3 * W_SEC);
+    cr_assert(!world_passes(w, a));
+    cr_assert(world_passes(w, b));
+    world_restore(w, s, false);
+    world_run(w, 50 * W_MS);
+    cr_assert(!world_passes(w, b));
+    world_run(w, W_REGRESS + 2 * W_SEC);
+    struct w_flow *again = world_session(w, 1);
+    cr_assert_eq(again->status, 200, "%s", again->reason);
+    cr_assert_eq(w->overlaps, 0u);
+    free(s);
+    world_free(w);
+}
+
+/* In every state of the instance: before the start, while a row is read, recorded, written, while it is given
+ * back, and after. */
+Test(session_regress, in_every_state_of_the_instance)
+{
+    static const struct session_in regressed = {.ev = SESSION_EV_REGRESSED};
+    struct world *w = world_new();
+    struct session_summary s;
+    world_service(w, "svc-a", "fd12:0:0:1::/64");
+    world_binding(w, "acme", "site1", "svc-a", W_URI);
+    struct w_node *n = world_node(w, 0);
+    for (base_time ms = 0; ms < 12; ms++) { /* READING, AUDITING, WRITING, HELD */
+        world_agent_start(w, 0);
+        world_run(w, ms * W_MS);
+        world_event(w, 0, &regressed);
+        session_core_summary(n->core, &s);
+        cr_assert_str_eq(s.instance_state, "Retry", "%lld ms", (long long)ms);
+        cr_assert_str_eq(n->ready_reason, "EpochRegressed");
+        world_event(w, 0, &regressed);
+        world_relist(w, 0);
+        world_run(w, W_REGRESS + 5 * W_SEC);
+        cr_assert(n->ready, "%lld ms: %s", (long long)ms, n->ready_reason);
+        world_agent_kill(w, 0);
+    }
+    for (base_time ms = 0; ms < 12; ms++) { /* RELEASING, RELEASED */
+        world_agent_start(w, 0);
+        cr_assert_geq(world_until(w, 5 * W_SEC, is_ready, NULL), 0);
+        world_event(w, 0, &(struct session_in){.ev = SESSION_EV_DRAIN});
+        world_run(w, ms * W_MS);
+        world_event(w, 0, &regressed);
+        world_run(w, 20 * W_SEC);
+        cr_assert(n->drained, "%lld ms", (long long)ms);
+        world_agent_kill(w, 0);
+    }
+    world_free(w);
+}
+
+Test(session_regress, before_the_start)
+{
+    struct session_core *c = NULL;
+    struct world *w = world_new();
+    struct w_node *n = world_node(w, 0);
+    struct session_in in = {.now = 1000 * W_SEC, .wall = 1, .ev = SESSION_EV_REGRESSED};
+    struct session_summary s;
+    cr_assert_eq(session_core_new(&c, &n->cfg, NULL), BASE_OK);
+    cr_assert_eq(session_core_step(c, &in, &w->out), BASE_OK);
+    session_core_check(c);
+    in.ev = SESSION_EV_START;
+    cr_assert_eq(session_core_step(c, &in, &w->out), BASE_OK);
+    session_core_summary(c, &s);
+    cr_assert_str_eq(s.instance_state, "Retry");
+    session_core_free(c);
+    world_free(w);
+}
