@@ -341,6 +341,8 @@ static void on_audit(void *arg, uint64_t ask, bool durable)
 
     if (!durable)
         audit_sum_failed(a->sum);
+    if (a->events)
+        agent_events_durable(a->events, ask, durable);
     agent_feed(arg,
                &(struct session_in){.ev = SESSION_EV_AUDIT, .u.audit = {.ask = ask, .durable = durable}});
 }
@@ -416,6 +418,8 @@ static int start_kube(struct agent *a, struct base_err *err)
         rc = kubestore_new(&a->store, a->loop, a->client, ns, a->log, err);
     if (!rc)
         rc = start_ask(a, err);
+    if (!rc && a->cfg.audit_events)
+        rc = agent_events_new(&a->events, a->loop, a->client, ns, a->log, err);
     if (!rc)
         rc = agent_boot_new(&a->boot, a->loop, a->client, a->cfg.node_name, a->log, on_boot, a, err);
     return rc;
@@ -578,6 +582,7 @@ struct agent *agent_free(struct agent *a)
     kubestore_free(a->store);
     agent_forget_requests(a);
     agent_ask_free(a->ask);
+    a->events = agent_events_free(a->events);
     kube_client_free(a->client);
     kube_config_free(a->kube_config);
     agent_web_free(a->health);

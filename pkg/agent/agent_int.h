@@ -11,6 +11,7 @@
 #include "agent/ask.h"
 #include "agent/boot.h"
 #include "agent/data.h"
+#include "agent/events.h"
 #include "agent/slots.h"
 #include "agent/web.h"
 #include "audit/sum.h"
@@ -53,6 +54,7 @@ struct agent {
     struct loop_timer *sum_timer;
     bool sum_armed;
     struct agent_audit_page *audit_page; /* NULL: off */
+    struct agent_events *events;         /* NULL: off */
     struct agent_ask *ask;
     struct agent_data *data;
     struct agent_slots *slots;

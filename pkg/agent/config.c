@@ -27,6 +27,14 @@ static int refuse(struct reader *r, size_t line, const char *key, struct base_st
                         (int)(value.len > 80 ? 80 : value.len), value.ptr ? value.ptr : "", remedy);
 }
 
+/* The same where the value may be a secret that was put into the wrong place: a key for a key's path, a word
+ * that is no option. */
+static int refuse_hidden(struct reader *r, size_t line, const char *key, const char *remedy)
+{
+    return base_err_set(r->err, BASE_EINVAL, "%s:%zu: %s: the value (not shown): %s", r->file, line, key,
+                        remedy);
+}
+
 /* "host:port", "[v6]:port"; the host must be numeric. */
 static bool is_address(struct base_str s)
 {
@@ -102,7 +110,7 @@ static int set_option(struct reader *r, const struct agent_option *o, struct bas
         break;
     case AGENT_OPT_PATH:
         if (v.len && v.ptr[0] != '/')
-            return refuse(r, line, o->path, v, "must be an absolute path");
+            return refuse_hidden(r, line, o->path, "must be an absolute path");
         break;
     case AGENT_OPT_ADDRESS:
         if (v.len && !is_address(v))
@@ -113,8 +121,8 @@ static int set_option(struct reader *r, const struct agent_option *o, struct bas
         break;
     }
     if (base_copy_str(at, o->size, v)) {
-        (void)base_fmt(remedy, sizeof remedy, "is longer than %zu characters", o->size - 1);
-        return refuse(r, line, o->path, v, remedy);
+        (void)base_fmt(remedy, sizeof remedy, "is longer than %zu characters, or holds a NUL", o->size - 1);
+        return refuse_hidden(r, line, o->path, remedy);
     }
     return BASE_OK;
 }
@@ -160,15 +168,15 @@ static int scalar(struct reader *r, const char *section, struct base_str key, st
         if (strcmp(agent_options[i].path, path) != 0 || key.len > 48)
             continue;
         if (r->seen[i])
-            return refuse(r, line, path, v, "is given twice; remove one");
+            return refuse_hidden(r, line, path, "is given twice; remove one");
         r->seen[i] = true;
         return set_option(r, &agent_options[i], v, line);
     }
     if (!section[0] && is_section(key))
-        return refuse(r, line, path, v, "is a section; write its keys below it");
+        return refuse_hidden(r, line, path, "is a section; write its keys below it");
     (void)base_fmt(remedy, sizeof remedy, "no such option%s%s; known here: %s", section[0] ? " in " : "",
                    section, known_keys(keys, sizeof keys, section));
-    return refuse(r, line, path, v, remedy);
+    return refuse_hidden(r, line, path, remedy);
 }
 
 /* One event; the parser's own errors become ours. */

@@ -40,6 +40,7 @@ struct agent_config {
     int64_t audit_key_records, audit_key_minutes;
     int64_t audit_copy; /* to stdout */
     int64_t audit_page;
+    int64_t audit_events;
     int64_t max_connectors, max_services, max_attachments;
     int64_t max_connections, max_per_source, max_handshakes;
     int64_t queue_packets, queue_bytes, header_bytes;

@@ -79,6 +79,8 @@ const struct agent_option agent_options[] = {
      "where a copy of every durable record goes"},
     {"audit.page", AGENT_OPT_ENUM, ONE(audit_page, "off|on"), "off", false,
      "GET /audit on metrics.listen, for who may (needs the ClusterRole holdfast-agent-reviews)"},
+    {"audit.events", AGENT_OPT_ENUM, ONE(audit_events, "off|on"), "off", false,
+     "Kubernetes Events for takeover, expiry and reject, few and counted"},
     {"limits.connectors", AGENT_OPT_INT, NUM(max_connectors, 1, 100000), "10000", false,
      "ConnectorBindings known at once"},
     {"limits.services", AGENT_OPT_INT, NUM(max_services, 1, 4096), "256", false,

@@ -183,3 +183,28 @@ Test(agent_config, policy_goes_with_what_it_needs)
             cr_assert_not_null(strstr(err.msg, rows[i].says), "%s: %s", rows[i].yaml, err.msg);
     }
 }
+
+/* A secret that somebody put where it does not belong is not repeated. */
+Test(agent_config, a_misplaced_secret_is_not_repeated)
+{
+    static const char *const rows[] = {
+        "authority:\n  password: hush5e1f\n",
+        "token: hush5e1f\n",
+        "authority: hush5e1f\n",
+        "tls:\n  keyFile: \"-----BEGIN PRIVATE KEY-----\\nhush5e1f\"\n",
+        "audit:\n  checkpointKeyFile: hush5e1f\n",
+        "log:\n  level: info\n  level: hush5e1f\n",
+        "authority:\n  policy: webhook\n  webhookURL: https://user:hush5e1f@auth.example/\n",
+    };
+
+    for (size_t i = 0; i < BASE_LEN(rows); i++) {
+        struct agent_config c;
+        struct base_err err = {0};
+        int rc = agent_config_parse(&c, base_str_of(rows[i]), "f", NULL, &err);
+
+        if (!rc)
+            rc = agent_config_policy(&c, &err);
+        cr_assert_eq(rc, BASE_EINVAL, "row %zu", i);
+        cr_assert_null(strstr(err.msg, "hush"), "%s", err.msg);
+    }
+}

@@ -155,6 +155,8 @@ static int write_record(struct agent *a, const struct audit_record *r, uint64_t 
     rc = audit_encode(&a->line, r, err);
     if (!rc)
         rc = journal_append(a->journal, (struct base_str){a->line.data, a->line.len}, ask);
+    if (a->events && (!rc || !ask))
+        agent_events_offer(a->events, r, ask);
     if (!rc)
         return rc;
     a->n.audit_failed++;

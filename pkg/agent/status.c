@@ -199,6 +199,19 @@ static void both(struct base_buf *b, const char *name, const char *type, const c
                         name, (unsigned long long)h3, name, (unsigned long long)h2);
 }
 
+static void metrics_events(struct agent *a, struct base_buf *b)
+{
+    struct agent_events_stats s = {.created = 0};
+
+    if (a->events)
+        agent_events_stats(a->events, &s);
+    head(b, "events_total", "counter", "Kubernetes Events by what became of them; dropped: beyond the rate.");
+    (void)base_buf_addf(b, "holdfast_events_total{result=\"created\"} %llu\n", (unsigned long long)s.created);
+    (void)base_buf_addf(b, "holdfast_events_total{result=\"series\"} %llu\n", (unsigned long long)s.series);
+    (void)base_buf_addf(b, "holdfast_events_total{result=\"failed\"} %llu\n", (unsigned long long)s.failed);
+    (void)base_buf_addf(b, "holdfast_events_total{result=\"dropped\"} %llu\n", (unsigned long long)s.dropped);
+}
+
 static void metrics_data(struct agent *a, struct base_buf *b)
 {
     struct agent_data_stats d;
@@ -261,6 +274,7 @@ int agent_page_metrics(void *arg, const char *path, struct base_buf *body, const
     *content_type = "text/plain; version=0.0.4; charset=utf-8";
     metrics_core(a, body);
     metrics_audit(a, body);
+    metrics_events(a, body);
     metrics_data(a, body);
     return 200;
 }

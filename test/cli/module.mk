@@ -25,7 +25,7 @@ bench-audit: $(BUILD)/test/bench-audit
 SUITES += test-audit-page
 .PHONY: test-audit-page
 ## test-audit-page  the agents' audit page, secrets in every input, no core dump, forged trails (root)
-test-audit-page: binaries
+test-audit-page: binaries peers
 	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/audit-page test/cli/page.sh
 
 SUITES += test-schema

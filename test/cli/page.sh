@@ -22,7 +22,7 @@ kubeconfig: $DIR/agent-edge1.kubeconfig
 listen: {h3: "[::]:4433"}
 tls: {certFile: $DIR/tls/edge1.crt, keyFile: $DIR/tls/edge1.key, clientCAFile: $DIR/tls/client-ca.crt}
 authority: {policy: kubernetes}
-audit: {directory: $DIR/audit, page: "on", checkpointKeyFile: $DIR/checkpoint.key, checkpointMinutes: 1, copy: stdout}
+audit: {directory: $DIR/audit, page: "on", checkpointKeyFile: $DIR/checkpoint.key, checkpointMinutes: 1, copy: stdout, events: "on"}
 health: {listen: "[::]:9780"}
 metrics: {listen: "[::]:9781"}
 log: {level: debug}
@@ -116,15 +116,20 @@ service 290
 jq -n --arg s "$(S object)" '{apiVersion: "masque.galactic.datumapis.com/v1alpha1", kind: "ConnectorBinding", metadata: {name: "acme.site-1", annotations: {"x/y": $s}},
     spec: {tenant: "acme", connector: "site-1", vpc: "vpc-a", serviceName: "svc-a", identities: [{uri: ("spiffe://acme/" + $s)}, {user: $s}]}}' | put
 CONNECTOR=$root/build/peers/holdfast-connector
-if [ -x "$CONNECTOR" ]; then # TLS client certificate, request, path: refused, and the trail says so
-    timeout 10 "${IN[@]}" "$CONNECTOR" -once -explain -tun '' -dial-timeout 3s -edges "edge1=$NODE_ADDR:4433" -ca "$DIR/tls/edge-ca.crt" -cert "$DIR/tls/stranger.crt" -key "$DIR/tls/stranger.key" >/dev/null 2>&1 || true
-fi
+# TLS client certificate, request, path: refused, and the trail says so
+timeout 10 "${IN[@]}" "$CONNECTOR" -once -explain -tun '' -dial-timeout 3s -edges "edge1=$NODE_ADDR:4433" -ca "$DIR/tls/edge-ca.crt" -cert "$DIR/tls/stranger.crt" -key "$DIR/tls/stranger.key" >/dev/null 2>&1 || true
+EVENTS='.items[] | select(.reportingController == "masque.galactic.datumapis.com/holdfast")'
+events() { admin get events.events.k8s.io -o json | jq -e "$1" >/dev/null || { admin get events.events.k8s.io -o json | jq -c ".items[] | {action, reason, type, regarding, note, series}"; return 1; }; }
+check "a refused connector is an Event, of whom and why" eventually 10 events "[$EVENTS | select(.action == \"Reject\" and .type == \"Warning\" and .regarding.name != \"\" and .reason != \"\" and .reportingInstance == \"edge1\")] | length >= 1"
+check "a renewal never is, nor an acquire" events "[$EVENTS | select(.action | IN(\"Reject\", \"Takeover\", \"Expiry\") | not)] | length == 0"
 get "$URL/metrics" >"$DIR/metrics.txt"
+check "Events are counted" grep -qE '^holdfast_events_total\{result="created"\} [1-9]' "$DIR/metrics.txt"
 get "http://$NODE_ADDR:9780/readyz" >"$DIR/readyz.txt"
 admin get events -A -o json >"$DIR/events.json"
 admin get pi,ha,rclaim,cb -o json | jq '[.items[] | .status, .spec.holder?, .metadata.managedFields?]' >"$DIR/statuses.json"
 # error texts of a configuration that holds secrets where they do not belong
-for c in "provider: $(S conf-value)" "$(S conf-key): x" "kubeconfig: /nonexistent/x" "tls: {keyFile: $DIR/checkpoint.key}" "audit: {checkpointKeyFile: $DIR/tls/edge1.key}"; do
+for c in "provider: $(S conf-value)" "$(S conf-key): x" "kubeconfig: /nonexistent/x" "tls: {keyFile: $DIR/checkpoint.key}" "token: $(S conf-unknown)" "tls: {keyFile: \"-----BEGIN PRIVATE KEY-----\\n$(S conf-pem)\"}" \
+    "authority: {policy: webhook, webhookURL: \"https://u:$(S conf-url)@auth.example/\"}" "audit: {checkpointKeyFile: $DIR/tls/edge1.key}"; do
     config
     sed -i "/^${c%%:*}:/d" "$DIR/agent.yaml"
     printf '%s\n' "$c" >>"$DIR/agent.yaml"
@@ -134,9 +139,9 @@ config
 sed -E 's/tokenFile: .*/token: "'"$(S kubeconfig-token)"'"}}]/' "$DIR/agent-edge1.kubeconfig" >"$DIR/bad.kubeconfig"
 sed -i "s|^kubeconfig:.*|kubeconfig: $DIR/bad.kubeconfig|; s/4433/4434/; s/9780/9790/; s/9781/9791/; s|$DIR/audit,|$DIR/empty,|" "$DIR/agent.yaml"
 "${IN[@]}" timeout 4 "$BIN/holdfast-agent" --config "$DIR/agent.yaml" >>"$DIR/errors.txt" 2>&1 || true
-OUTPUTS=("$DIR"/agent.log "$DIR"/agent.out "$DIR"/audit "$DIR"/empty "$DIR"/metrics.txt "$DIR"/readyz.txt "$DIR"/events.json "$DIR"/errors.txt "$DIR"/body.secret)
+OUTPUTS=("$DIR"/agent.log "$DIR"/agent.out "$DIR"/audit "$DIR"/empty "$DIR"/metrics.txt "$DIR"/readyz.txt "$DIR"/events.json "$DIR"/errors.txt "$DIR"/body.secret "$DIR"/statuses.json)
 nowhere() { ! grep -raoF -- "$1" "${OUTPUTS[@]}" | head -n 3; }
-for s in env bearer audit-bearer header traceparent cookie path query annotation label object kubeconfig-token; do
+for s in env bearer audit-bearer header traceparent cookie path query annotation label object kubeconfig-token conf-unknown conf-pem conf-url; do
     check "secret '$s' is nowhere" nowhere "$(S $s)"
 done
 for f in tls/edge1.key checkpoint.key; do
@@ -164,7 +169,17 @@ check "killed by SIGABRT without a core" test "${rc:-0}" = 134
 check "and left no core file" bash -c '! ls "$1"/core* /core* 2>/dev/null | grep -q .' _ "$DIR"
 check "after the kill the trail verifies" says '^good' 0 "$BIN/kubectl-holdfast" audit verify "$DIR/audit"
 start_agent
-sleep 3
+check "a restart takes its instance over: an Event on the row" eventually 15 events "[$EVENTS | select(.action == \"Takeover\" and .type == \"Normal\" and .regarding.kind == \"ProviderInstance\" and .regarding.name == \"masque.edge1\" and .regarding.uid == \"$(uid_of pi masque.edge1)\")] | length == 1"
+check "kubectl describe shows it" bash -c '"$@" | grep -E "Normal +[A-Za-z]+ .*takeover: "' _ "${IN[@]}" "$KUBECTL" --kubeconfig "$DIR/admin.kubeconfig" -n holdfast-system describe pi masque.edge1
+admin get role holdfast-agent -o json >"$DIR/role.json"
+jq 'del(.rules[] | select(.apiGroups[0] == "events.k8s.io"))' "$DIR/role.json" | admin replace -f - >/dev/null
+no_events() {
+    timeout 10 "${IN[@]}" "$CONNECTOR" -once -explain -tun '' -dial-timeout 3s -edges "edge1=$NODE_ADDR:4433" -ca "$DIR/tls/edge-ca.crt" -cert "$DIR/tls/$1.crt" -key "$DIR/tls/$1.key" >/dev/null 2>&1 || true
+    get "$URL/metrics" | grep -E '^holdfast_events_total\{result="failed"\} [1-9]' && get "$URL/metrics" | grep -E '^holdfast_audit_healthy 1'
+}
+check "without the role's rule: counted, and the trail goes on" eventually 10 no_events stranger
+check "and said once in the log" bash -c '[ "$(grep -c "\"event\":\"event_failed\"" "$1")" = 1 ]' _ "$DIR/agent.log"
+jq 'del(.metadata.resourceVersion)' "$DIR/role.json" | admin replace -f - >/dev/null
 kill -TERM "$AGENT"
 wait "$AGENT" || true
 check "ended in order: signed up to its end" says 'signed up to line [0-9]+; 0 line' 0 "$BIN/kubectl-holdfast" audit verify --key "$DIR/checkpoint.pub" "$DIR/audit"
