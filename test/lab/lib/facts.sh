@@ -21,10 +21,14 @@ observe_kind() { # KIND GROUP
     "$LAB" run "$D" api "watch-$1" bash -c 'curl -gsN --cacert "$1/ca.crt" --cert "$1/admin.crt" --key "$1/admin.key" "$2" | "$3" stamp' \
         _ "$D/api/pki" "$url" "$PROBE"
 }
-observers() {
+# observe_again: the API server was gone, and its watches with it.
+observe_again() {
     local kind
     for kind in routeclaims providerinstances hostattachments; do observe_kind $kind edge.galactic.datumapis.com; done
     observe_kind connectorbindings masque.galactic.datumapis.com
+}
+observers() {
+    observe_again
     # shellcheck disable=SC2016
     "$LAB" run "$D" vpc routes bash -c 'stdbuf -oL ip -6 monitor route | "$1" stamp' _ "$PROBE"
     "$LAB" run "$D" vpc cap "$PROBE" cap --if e1 --if e2 --prefix fd12:0:0:1::/64 --log "$D/log/cap.csv"
