@@ -95,9 +95,9 @@ f=pkg/agent/data_loop.c
 mutant 'loop: the old generation'"'"'s queue goes to the new one' queue-of-the-old-generation $f 'agent_data_tun_burst(d, tun, tun_queue_len(d->tuns[tun].t) + 1);' ''
 mutant 'loop: a stop is not noticed' gap $f 'now - d->beat > d->gap &&' 'false &&'
 mutant 'loop: what waited through a gap passes' gap-answered-at-once $f '        agent_data_tun_empty(d, i);
-    masque_h3_discard' '        ;
-    masque_h3_discard'
-mutant 'loop: the barrier leaves the flow open' one-session-per-prefix $f 'masque_h3_stop(d->h3, flow);
+    masque_endpoint_discard' '        ;
+    masque_endpoint_discard'
+mutant 'loop: the barrier leaves the flow open' one-session-per-prefix $f 'masque_endpoint_stop(d->ends, flow);
     agent_flows_stop(d->flows, f);' ''
 mutant 'loop: a closed device'"'"'s flows move to the next one' device-deleted $f 'agent_flows_drop_tun(d->flows, i);' ''
 mutant 'loop: orders beyond one turn wait for the next wake' rings-are-bounded $f 'else if (d->orders_left)' 'else if (false)'

@@ -350,6 +350,41 @@ timing killToEchoThroughRestartedAgentMs "$(ms_between "$mark" "$up")"
 bound "agent restart" "$(ms_between "$again" "$up")" 1000
 
 # ---- 8 -----------------------------------------------------------------------------------------------------------
+step "UDP is blocked in the connector's network: it falls back from HTTP/3 to HTTP/2, and no two sessions forward"
+lab stop "$D" connector client >/dev/null || true
+mark=$(now_ns)
+lab start "$D" connector client site-1 -transport auto
+must e 20 "the connector is admitted over HTTP/3" event "$mark" '.event == "connected" and .transport == null'
+at=$(jq -r .edge <<<"$e")
+must up 10 "an echo over HTTP/3" packet_first "$D/log/echo.csv" "$(jq .t <<<"$e")"
+old=$(claim_field .spec.epoch)
+# Nothing that an edge sends over UDP arrives any more; the edge does not know it, so the old session is open when the new one comes.
+lab exec "$D" client nft -f - <<<'table inet noudp { chain in { type filter hook input priority -300; udp sport 4433 counter drop; }; }'
+blocked=$(now_ns)
+udp_dropped() { lab exec "$D" client nft -j list chain inet noudp in | jq '[.nftables[].rule? // empty | .expr[] | .counter? // empty | .packets] | add'; }
+tl connector "UDP blocked" "$blocked"
+must e 20 "the connector notices" event "$blocked" '.event == "closed"'
+noticed=$(jq .t <<<"$e")
+tl connector "notices: $(jq -r .error <<<"$e")" "$noticed"
+must e 20 "the connector is admitted over HTTP/2" event "$noticed" '.event == "connected" and .transport == "h2" and .edge == "'"$at"'"'
+admitted=$(jq .t <<<"$e")
+[ "$(jq -r '.prefix[0]' <<<"$e")" = "$PREFIX" ] || fail "over HTTP/2 the prefix is $(jq -c .prefix <<<"$e"), it was $PREFIX"
+before=$(udp_dropped)
+[ "$before" -gt 0 ] || fail "no UDP packet was seen at the block, so it proves nothing"
+must up 10 "an echo over HTTP/2" packet_first "$D/log/echo.csv" "$admitted"
+must down 10 "a packet from the VPC host over HTTP/2" packet_first "$D/log/to-client.csv" "$admitted"
+tl connector "session over HTTP/2 on $at, $(ms_between "$noticed" "$admitted") ms after it noticed, $(ms_between "$blocked" "$admitted") ms after the block (of which 3 s are its idle time-out, 1 s its dial time-out)" "$admitted"
+tl connector "packets flow both ways again, $(ms_between "$admitted" $((up > down ? up : down))) ms after the admission" $((up > down ? up : down))
+sleep 1 # 250 packets to the connector; how many of them come over the old session?
+n=$(($(udp_dropped) - before))
+[ "$n" -le 3 ] || fail "$n UDP packets came from the edge after the session over HTTP/2 was there: the old one still forwards"
+[ "$(claim_field .spec.epoch)" = "$old" ] || fail "the claim's epoch is $(claim_field .spec.epoch), it was $old: a change of transport is no takeover"
+tl "agent $at" "same claim, epoch $old; UDP packets to the connector in the next second: $n (before: $before), packets over HTTP/2: $(awk -F, -v a="$admitted" '$3 >= a && NF == 6 {n++} END {print n + 0}' "$D/log/to-client.csv")"
+timing fallbackBlockToSessionMs "$(ms_between "$blocked" "$admitted")"
+timing fallbackNoticedToSessionMs "$(ms_between "$noticed" "$admitted")"
+lab exec "$D" client nft delete table inet noudp
+
+# ---- 9 -----------------------------------------------------------------------------------------------------------
 step "Audit lines agree with the API server's own audit log by correlation ID; everything is cleaned up"
 lab stop "$D" connector client >/dev/null || true
 must t 5 "the claim is released at the end" claim "$(now_ns | awk '{print $1 - 2e9}')" '.object.spec.releaseTime != null'

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// holdfast-connector is the lab's connector: a CONNECT-IP (RFC 9484) client over HTTP/3 on github.com/quic-go/connect-ip-go
-// with a TUN device, as a site or a laptop would run one. It knows nothing of Holdfast: it has a list of edges and a client
+// holdfast-connector is the lab's connector: a CONNECT-IP (RFC 9484) client over HTTP/3 on github.com/quic-go/connect-ip-go,
+// or over HTTP/2 on golang.org/x/net/http2 (-transport), with a TUN device, as a site or a laptop would run one. It knows nothing of Holdfast: it has a list of edges and a client
 // certificate or a bearer token, and keeps one session alive on one of them.
 //
 // Which edge: it stays where it is as long as that works. When a session ends it asks the same edge again at once. An edge
@@ -34,11 +34,12 @@ type options struct {
 	edges                    []edge
 	authority, path          string
 	ca, cert, key, alpn      string
-	tokenFile                string
+	tokenFile, transport     string
 	headers                  headerList
 	tun                      string
 	mtu, packetSize          int
 	retry, idle, dialTimeout time.Duration
+	h3Again                  time.Duration
 	once, explain, unchecked bool
 }
 
@@ -58,19 +59,20 @@ func (h *headerList) Set(s string) error {
 
 // event is one line of output. Fields that do not apply are left out.
 type event struct {
-	T       int64             `json:"t"`
-	Event   string            `json:"event"`
-	Edge    string            `json:"edge,omitempty"`
-	Status  int               `json:"status,omitempty"`
-	Reason  string            `json:"reason,omitempty"`
-	Headers map[string]string `json:"headers,omitempty"`
-	Prefix  []string          `json:"prefix,omitempty"`
-	Routes  []string          `json:"routes,omitempty"`
-	Error   string            `json:"error,omitempty"`
-	Ms      float64           `json:"ms,omitempty"`
-	In      uint64            `json:"in,omitempty"`
-	Out     uint64            `json:"out,omitempty"`
-	Dropped uint64            `json:"dropped,omitempty"`
+	T         int64             `json:"t"`
+	Event     string            `json:"event"`
+	Edge      string            `json:"edge,omitempty"`
+	Transport string            `json:"transport,omitempty"` // "h2"; HTTP/3 is not named
+	Status    int               `json:"status,omitempty"`
+	Reason    string            `json:"reason,omitempty"`
+	Headers   map[string]string `json:"headers,omitempty"`
+	Prefix    []string          `json:"prefix,omitempty"`
+	Routes    []string          `json:"routes,omitempty"`
+	Error     string            `json:"error,omitempty"`
+	Ms        float64           `json:"ms,omitempty"`
+	In        uint64            `json:"in,omitempty"`
+	Out       uint64            `json:"out,omitempty"`
+	Dropped   uint64            `json:"dropped,omitempty"`
 }
 
 var emitLock sync.Mutex
@@ -130,6 +132,8 @@ func parseFlags() (*options, error) {
 	flag.StringVar(&o.tokenFile, "token-file", "", "file with a bearer token, read again for each request (empty: none is sent)")
 	flag.Var(&o.headers, "header", "NAME: VALUE of one more request header; may be given again")
 	flag.StringVar(&o.alpn, "alpn", "h3", "application protocol to offer")
+	flag.StringVar(&o.transport, "transport", "h3", "h3, h2, or auto: h2 where h3 gets no answer")
+	flag.DurationVar(&o.h3Again, "h3-again", time.Minute, "with auto: how long after an answer over h2 before h3 is tried again")
 	flag.StringVar(&o.tun, "tun", "hfc0", "name of the TUN device to make; empty: none, packets are dropped")
 	flag.IntVar(&o.mtu, "mtu", 1280, "MTU of the TUN device")
 	flag.IntVar(&o.packetSize, "initial-packet-size", 1400, "first QUIC packet size; the tunnel's MTU follows from it")
@@ -142,6 +146,9 @@ func parseFlags() (*options, error) {
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+	if o.transport != "h3" && o.transport != "h2" && o.transport != "auto" {
+		return nil, fmt.Errorf("-transport %q: want h3, h2 or auto", o.transport)
 	}
 	var err error
 	if o.edges, err = parseEdges(*edges); err != nil {
@@ -216,7 +223,7 @@ func run(o *options) error {
 	}()
 	go dev.readLoop()
 	if o.once {
-		switch c.session(ctx, o.edges[0]) {
+		switch c.either(ctx, o.edges[0]) {
 		case outcomeClosed:
 			return nil
 		case outcomeDenied, outcomeBusy:
@@ -226,7 +233,7 @@ func run(o *options) error {
 	}
 	for at, failed := 0, 0; ctx.Err() == nil; {
 		t0 := bootNow()
-		switch c.session(ctx, o.edges[at]) {
+		switch c.either(ctx, o.edges[at]) {
 		case outcomeClosed: // the same edge again, at once, unless it had hardly begun
 			failed = 0
 			if bootNow()-t0 < int64(o.retry) {

@@ -32,9 +32,10 @@ const (
 const maxReason = 4096 // of a refusal's body
 
 type connector struct {
-	o   *options
-	tls *tls.Config
-	dev *device
+	o       *options
+	tls     *tls.Config
+	dev     *device
+	h2Until time.Time // -transport auto: HTTP/2 first until then
 }
 
 func msSince(t0 int64) float64 { return float64((bootNow()-t0)/1000) / 1000 }
