@@ -12,7 +12,7 @@
 
 #include "fence/fence.h"
 
-enum { AT_SRC = 8, AT_DST = 24 };
+enum { AT_HOP = 7, AT_DST = 24 };
 
 static void count_drop(struct agent_data *d, enum masque_verdict v)
 {
@@ -179,9 +179,11 @@ static void on_tun_packet(void *arg, uint8_t *pkt, size_t len)
         return;
     }
     masque_packet_hop(pkt);
-    if (masque_endpoint_send(d->ends, f->id, pass, pkt, len) == BASE_ERANGE)
+    if (masque_endpoint_send(d->ends, f->id, pass, pkt, len) == BASE_ERANGE) {
+        pkt[AT_HOP]++; /* it was not encapsulated: the answer quotes it as it came */
         answer(d, f, pass, true, MASQUE_ICMP6_TOO_BIG, (uint32_t)masque_endpoint_mtu(d->ends, f->id), pkt,
                len, &info);
+    }
 }
 
 static void tun_take(struct agent_data *d, uint32_t tun, unsigned max, tun_packet_fn fn)

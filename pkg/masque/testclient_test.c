@@ -44,6 +44,9 @@ static int h_header(nghttp3_conn *http, int64_t sid, int32_t token, nghttp3_rcbu
         memcpy(text, v.base, v.len < 7 ? v.len : 7);
         s->status = (int)strtol(text, NULL, 10);
     }
+    size_t at = strlen(s->fields);
+    (void)snprintf(s->fields + at, sizeof s->fields - at, "%.*s: %.*s\n", (int)n.len, (const char *)n.base,
+                   (int)v.len, (const char *)v.base);
     if (n.len == 16 && memcmp(n.base, "www-authenticate", 16) == 0 && v.len < sizeof s->www_authenticate)
         memcpy(s->www_authenticate, v.base, v.len);
     if (n.len == 11 && memcmp(n.base, "retry-after", 11) == 0 && v.len < sizeof s->retry_after)
@@ -157,12 +160,37 @@ static int q_rx_key(ngtcp2_conn *q, ngtcp2_encryption_level level, void *user)
     return level == NGTCP2_ENCRYPTION_LEVEL_1RTT && !c->cfg.no_http ? http_open(c) : 0;
 }
 
+static void keep_raw(struct testclient *c, int64_t sid, const uint8_t *p, size_t n)
+{
+    size_t i = 0;
+    while (i < c->n_raw && c->raw[i].id != sid)
+        i++;
+    if (i == sizeof c->raw / sizeof c->raw[0])
+        return;
+    if (i == c->n_raw)
+        c->raw[c->n_raw++].id = sid;
+    if (n > sizeof c->raw[i].data - c->raw[i].n)
+        n = sizeof c->raw[i].data - c->raw[i].n;
+    memcpy(c->raw[i].data + c->raw[i].n, p, n);
+    c->raw[i].n += n;
+}
+
+static int q_crypto(ngtcp2_conn *q, ngtcp2_encryption_level level, uint64_t off, const uint8_t *p, size_t n,
+                    void *user)
+{
+    if (level == NGTCP2_ENCRYPTION_LEVEL_1RTT)
+        ((struct testclient *)user)->post_handshake += n;
+    return ngtcp2_crypto_recv_crypto_data_cb(q, level, off, p, n, user);
+}
+
 static int q_stream_data(ngtcp2_conn *q, uint32_t flags, int64_t sid, uint64_t off, const uint8_t *p,
                          size_t n, void *user, void *su)
 {
     struct testclient *c = user;
-    if (!c->http)
+    if (!c->http) {
+        keep_raw(c, sid, p, n);
         return 0;
+    }
     nghttp3_ssize k = nghttp3_conn_read_stream(c->http, sid, p, n, flags & NGTCP2_STREAM_DATA_FLAG_FIN);
     if (k < 0)
         return NGTCP2_ERR_CALLBACK_FAILURE;
@@ -232,7 +260,7 @@ struct testclient *testclient_new(const struct testclient_config *cfg, base_time
     static const uint16_t probes[] = {1331, 1444};
     static const ngtcp2_callbacks cb = {
         .client_initial = ngtcp2_crypto_client_initial_cb,
-        .recv_crypto_data = ngtcp2_crypto_recv_crypto_data_cb,
+        .recv_crypto_data = q_crypto,
         .encrypt = ngtcp2_crypto_encrypt_cb,
         .decrypt = ngtcp2_crypto_decrypt_cb,
         .hp_mask = ngtcp2_crypto_hp_mask_cb,
@@ -264,6 +292,8 @@ struct testclient *testclient_new(const struct testclient_config *cfg, base_time
     c->fd = socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     MUST(c->fd >= 0 && bind(c->fd, (struct sockaddr *)&c->local, len) == 0 &&
          getsockname(c->fd, (struct sockaddr *)&c->local, &len) == 0);
+    const int on = 1;
+    (void)setsockopt(c->fd, IPPROTO_IPV6, IPV6_RECVTCLASS, &on, sizeof on);
 
     ngtcp2_settings s;
     ngtcp2_transport_params p;
@@ -329,15 +359,36 @@ static void fail(struct testclient *c, int rv)
     }
 }
 
+static ssize_t receive(struct testclient *c, uint8_t *buf, size_t size)
+{
+    _Alignas(struct cmsghdr) uint8_t control[64];
+    struct iovec iov = {buf, size};
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    ssize_t n = recvmsg(c->fd, &m, 0);
+    for (struct cmsghdr *h = n >= 0 ? CMSG_FIRSTHDR(&m) : NULL; h; h = CMSG_NXTHDR(&m, h)) {
+        int v = 0;
+        if (h->cmsg_level != IPPROTO_IPV6 || h->cmsg_type != IPV6_TCLASS)
+            continue;
+        memcpy(&v, CMSG_DATA(h), sizeof v);
+        c->dscp_in |= (uint8_t)(v >> 2);
+    }
+    return n;
+}
+
 static void read_all(struct testclient *c)
 {
     uint8_t buf[4096];
     ngtcp2_path path = {.local = {(ngtcp2_sockaddr *)&c->local, sizeof c->local},
                         .remote = {(ngtcp2_sockaddr *)&c->remote, sizeof c->remote}};
-    for (ssize_t n; !c->closed && (n = recv(c->fd, buf, sizeof buf, 0)) >= 0;) {
+    for (ssize_t n; !c->closed && (n = receive(c, buf, sizeof buf)) >= 0;) {
         ngtcp2_pkt_info pi = {0};
         if (c->cfg.max_tx != 0 && (size_t)n > c->cfg.max_tx)
             continue;
+        if (c->lose > 0) {
+            c->lose--;
+            continue;
+        }
         c->udp_in++;
         if ((size_t)n > c->largest_in)
             c->largest_in = (size_t)n;

@@ -46,6 +46,7 @@ struct testclient_stream {
     int64_t id;
     int status;
     char retry_after[16], www_authenticate[96];
+    char fields[1024]; /* of the answer: "name: value\n" each */
     uint8_t body[TESTCLIENT_BODY];
     size_t n_body;
     bool ended, closed, was_reset;
@@ -77,6 +78,15 @@ struct testclient {
     size_t out_len[TESTCLIENT_DATAGRAMS], n_out;
     uint64_t udp_in; /* UDP datagrams received */
     size_t largest_in;
+    unsigned lose;           /* so many UDP datagrams that come next are lost */
+    uint8_t dscp_in;         /* every DSCP bit that was set in one of them */
+    uint64_t post_handshake; /* bytes of TLS messages after the handshake: tickets, say */
+    struct {                 /* streams that the server opened, of a client with no_http */
+        int64_t id;
+        uint8_t data[512];
+        size_t n;
+    } raw[4];
+    size_t n_raw;
 };
 struct testclient_field {
     const char *name, *value;
