@@ -534,12 +534,18 @@ base_time fnd_core_gate(const struct fnd_core *c, const struct base_prefix *pref
 
 const char *fnd_core_check(const struct fnd_core *c, base_time now)
 {
-    for (unsigned i = 0; i < c->cfg.max_claims; i++) {
+    unsigned used = 0;
+
+    for (unsigned i = 0; i < c->cfg.max_claims; i++)
+        used += c->claims[i].row.used;
+    for (unsigned i = 0; i < c->cfg.max_claims && used > 0; i++) {
         const struct fnd_claim *cl = &c->claims[i];
         const struct fnd_kern *k = &cl->kern;
+        unsigned others;
 
         if (!cl->row.used)
             continue;
+        others = --used;
         if (c->regressed_at && k->active && k->deadline > now)
             return "a gate is open though the API server went back";
         if (k->op == FND_OP_NONE && k->active && k->epoch <= 0)
@@ -548,9 +554,11 @@ const char *fnd_core_check(const struct fnd_core *c, base_time now)
             if (c->record_key[j] && base_uuid_eq(&c->records[j].uid, &k->uid) &&
                 c->records[j].tomb >= k->epoch)
                 return "a gate is open at or below a tombstone";
-        for (unsigned j = i + 1; j < c->cfg.max_claims; j++)
+        for (unsigned j = i + 1; others > 0; j++) {
+            others -= c->claims[j].row.used;
             if (c->claims[j].row.used && strcmp(c->claims[j].row.name, cl->row.name) == 0)
                 return "two rows have one name";
+        }
         if (k->active && k->deadline > now + 302 * BASE_SEC)
             return "a gate's deadline is further ahead than any lease";
     }

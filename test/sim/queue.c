@@ -10,11 +10,6 @@
 #define BLOCK ((size_t)256 * 1024)
 
 /* ---- queue ---- */
-static bool before(const struct sim_slot *a, const struct sim_slot *b)
-{
-    return a->at < b->at || (a->at == b->at && a->seq < b->seq);
-}
-
 static void *grown(void *p, size_t n, size_t size)
 {
     p = base_realloc(p, n * size);
@@ -38,20 +33,23 @@ static void grow(struct sim_world *w)
 /* Borrowed until the next one is posted. */
 struct sim_event *sim_post(struct sim_world *w, base_time at, enum sim_ev kind, const struct sim_proc *to)
 {
-    struct sim_slot e = {.at = at < w->now ? w->now : at, .seq = ++w->seq};
-    size_t i = w->n_heap;
     struct sim_event *ev;
+    struct sim_slot e;
+    size_t i = w->n_heap;
+
+    at = at < w->now ? w->now : at;
+    e.key = (unsigned __int128)(uint64_t)at << 64 | ++w->seq;
 
     if (w->n_heap == w->cap_heap)
         grow(w);
     e.slot = w->free_slots[w->n_heap++];
-    while (i > 0 && before(&e, &w->heap[(i - 1) / 4])) {
+    while (i > 0 && e.key < w->heap[(i - 1) / 4].key) {
         w->heap[i] = w->heap[(i - 1) / 4];
         i = (i - 1) / 4;
     }
     w->heap[i] = e;
     ev = &w->events[e.slot];
-    *ev = (struct sim_event){.at = e.at, .seq = e.seq, .kind = kind};
+    *ev = (struct sim_event){.at = at, .seq = w->seq, .kind = kind};
     if (to) {
         ev->proc = to->index;
         ev->serial = to->serial;
@@ -75,9 +73,9 @@ bool sim_next(struct sim_world *w, struct sim_event *ret)
         if (first >= w->n_heap)
             break;
         for (size_t k = first + 1; k < first + 4 && k < w->n_heap; k++)
-            if (before(&w->heap[k], &w->heap[c]))
+            if (w->heap[k].key < w->heap[c].key)
                 c = k;
-        if (!before(&w->heap[c], &last))
+        if (w->heap[c].key >= last.key)
             break;
         w->heap[i] = w->heap[c];
         i = c;

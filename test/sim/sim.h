@@ -78,8 +78,7 @@ enum sim_ev {
 };
 struct sim_req;
 struct sim_slot { /* what the order of events is made of; the event itself does not move */
-    base_time at;
-    uint64_t seq;
+    unsigned __int128 key; /* time, sequence */
     uint32_t slot;
 };
 struct sim_event {
