@@ -364,6 +364,16 @@ bool sim_claim_name(struct sim_world *w, int client, char name[CONTRACT_NAME_SIZ
     return true;
 }
 
+/* A write of somebody who is no process. One that the API server refuses would be a fault that does nothing. */
+static void write_as_admin(struct sim_world *w, enum store_op op, const struct contract_object *o)
+{
+    int rc = sim_api_admin(w, op, o, NULL);
+
+    if (rc)
+        sim_fail(w, "sim: an operator's write was refused", "%s %s: %d", contract_kind_name(o->kind),
+                 o->u.meta.name, rc);
+}
+
 static void erase(struct sim_world *w, enum contract_kind kind, const char *name)
 {
     struct contract_object o = {.kind = kind};
@@ -425,7 +435,7 @@ static void binding_edit(struct sim_world *w, int client, int suspended, int den
         w->tmp.u.binding.spec.takeover = denied ? CONTRACT_TAKEOVER_DENIED : CONTRACT_TAKEOVER_ALLOWED;
     SIM_SAY(w, "operator edits %s: suspended %d, denied %d", w->client[client].binding,
             w->tmp.u.binding.spec.suspended, (int)w->tmp.u.binding.spec.takeover);
-    (void)sim_api_admin(w, STORE_UPDATE, &w->tmp, NULL);
+    write_as_admin(w, STORE_UPDATE, &w->tmp);
 }
 
 static void suspend(struct sim_world *w, const struct sim_act *a, unsigned index)
@@ -462,7 +472,7 @@ static void revoke(struct sim_world *w, const struct sim_act *a, unsigned index)
     w->tmp = *o;
     w->tmp.u.service.revoked = true;
     SIM_SAY(w, "authority revokes svc-a");
-    (void)sim_api_admin(w, STORE_UPDATE, &w->tmp, NULL);
+    write_as_admin(w, STORE_UPDATE, &w->tmp);
 }
 
 static void renew_service(struct sim_world *w, const struct sim_act *a, unsigned index)
@@ -477,17 +487,17 @@ static void renew_service(struct sim_world *w, const struct sim_act *a, unsigned
     sim_make_service(w);
 }
 
+/* A pool never changes: the service is made again. */
 static void pool(struct sim_world *w, bool other)
 {
     const struct contract_object *o = sim_api_get(w, CONTRACT_SERVICE, "svc-a");
 
-    if (!o || o->u.service.revoked)
+    if (!o || o->u.service.revoked || o->u.meta.deleting)
         return;
-    w->tmp = *o;
-    (void)base_prefix_parse(&w->tmp.u.service.pool,
-                            other ? BASE_STR("fd12:0:0:2::/64") : BASE_STR("fd12:0:0:1::/64"));
     SIM_SAY(w, "authority gives svc-a %s pool", other ? "another" : "its first");
-    (void)sim_api_admin(w, STORE_UPDATE, &w->tmp, NULL);
+    w->other_pool = other;
+    erase(w, CONTRACT_SERVICE, "svc-a");
+    sim_make_service(w);
 }
 
 static void pool_move(struct sim_world *w, const struct sim_act *a, unsigned index)
@@ -520,7 +530,7 @@ static void drain_note(struct sim_world *w, int node, bool on)
     w->tmp = *o;
     w->tmp.u.meta.drain = on;
     SIM_SAY(w, "operator %s %s", on ? "drains" : "takes back the drain of", name);
-    (void)sim_api_admin(w, STORE_UPDATE, &w->tmp, NULL);
+    write_as_admin(w, STORE_UPDATE, &w->tmp);
 }
 
 static void operator_drain(struct sim_world *w, const struct sim_act *a, unsigned index)
@@ -766,6 +776,6 @@ void sim_authority(struct sim_world *w)
     if (o && !o->u.service.revoked && !o->u.meta.deleting && w->now >= w->authority_out) {
         w->tmp = *o;
         w->tmp.u.service.valid_until = w->wall0 + w->now / BASE_US + w->plan->valid_s * INT64_C(1000000);
-        (void)sim_api_admin(w, STORE_UPDATE, &w->tmp, NULL);
+        write_as_admin(w, STORE_UPDATE, &w->tmp);
     }
 }

@@ -334,6 +334,7 @@ struct sim_world {
     struct store_twin *backup;
     uint64_t applied_order; /* largest order that was applied */
     unsigned n_identities;
+    bool other_pool;
     bool same_identity;    /* two machines run with one: outside of S9 */
     base_time revoked;     /* the service */
     base_time valid_until; /* the latest end of the service that ever landed, on absolute time */

@@ -110,7 +110,8 @@ void sim_make_service(struct sim_world *w)
     (void)base_copy(s->provider, sizeof s->provider, "masque");
     (void)base_copy(s->tenant, sizeof s->tenant, "acme");
     (void)base_copy(s->vpc, sizeof s->vpc, "vpc-a");
-    (void)base_prefix_parse(&s->pool, BASE_STR("fd12:0:0:1::/64"));
+    (void)base_prefix_parse(&s->pool,
+                            w->other_pool ? BASE_STR("fd12:0:0:2::/64") : BASE_STR("fd12:0:0:1::/64"));
     s->n_destinations = 1;
     (void)base_prefix_parse(&s->destinations[0], BASE_STR("fd20::/16"));
     s->valid_until = w->wall0 + w->now / BASE_US + w->plan->valid_s * INT64_C(1000000);
