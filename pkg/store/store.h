@@ -110,6 +110,9 @@ void store_twin_compact(struct store_twin *t);
  * it; uids made after the snapshot are never made again). The snapshot is the caller's:
  * store_twin_free. restore returns BASE_OK or BASE_ENOMEM (unchanged). */
 struct store_twin *store_twin_snapshot(const struct store_twin *t);
+/* What `etcdutl snapshot restore --bump-revision --mark-compacted` does after store_twin_restore: versions go on above
+ * `floor` (those of the objects stay as they are), and every watch from before gets 410. */
+void store_twin_bump(struct store_twin *t, uint64_t floor);
 int store_twin_restore(struct store_twin *t, const struct store_twin *snapshot);
 
 #endif

@@ -181,6 +181,13 @@ struct store_twin *store_twin_snapshot(const struct store_twin *t)
     return s;
 }
 
+void store_twin_bump(struct store_twin *t, uint64_t floor)
+{
+    drop_history(t, t->n_history);
+    t->rv = (t->rv > floor ? t->rv : floor) + 1;
+    t->compacted = t->rv;
+}
+
 int store_twin_restore(struct store_twin *t, const struct store_twin *snapshot)
 {
     struct store_twin *copy = store_twin_snapshot(snapshot);

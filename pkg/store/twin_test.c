@@ -386,6 +386,12 @@ Test(store_twin, restore_goes_back_and_makes_new_uids)
     again = made(t, sample_binding("c2"));
     cr_expect(!base_uuid_eq(&again.u.meta.uid, &after.u.meta.uid));
     cr_assert_eq(store_twin_restore(t, backup), BASE_OK, "a backup can be used again");
+    store_twin_bump(t, 5000);
+    r = run(t, NULL, STORE_GET, &before);
+    cr_expect_str_eq(r.objects[0].u.meta.rv, before.u.meta.rv, "objects keep their versions");
+    cr_expect_eq(store_twin_watch(t, CONTRACT_BINDING, NULL, "5000", &ev, rv), BASE_EGONE);
+    after = made(t, sample_binding("c2"));
+    cr_expect_str_eq(after.u.meta.rv, "5002", "and what is written goes on above");
     store_twin_free(t);
     r = run(backup, NULL, STORE_GET, &before);
     expect(&r, 200, BASE_OK, "", "a backup outlives its source");

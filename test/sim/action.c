@@ -5,6 +5,8 @@
  */
 #include "sim.h"
 
+#include <stdlib.h>
+
 typedef void (*act_fn)(struct sim_world *w, const struct sim_act *a, unsigned index);
 
 /* The newest agent of a node; NULL: it has none now. */
@@ -108,6 +110,43 @@ static void front_down(struct sim_world *w, const struct sim_act *a, unsigned in
                 sim_coll_break(w, p, c, false);
         p->front = (p->front + 1) % SIM_FRONTS;
     }
+}
+
+/* As contract section 10 asks for: a backup; later every API server down for at least W; the backup put back,
+ * with versions that go on. */
+static void backup(struct sim_world *w, const struct sim_act *a, unsigned index)
+{
+    struct sim_event *e;
+
+    w->backup = store_twin_free(w->backup);
+    w->backup = store_twin_snapshot(w->twin);
+    if (!w->backup)
+        abort();
+    e = sim_post(w, w->now + base_time_min(a->arg * BASE_MS, a->span), SIM_EV_ACTION, NULL);
+    e->a = index;
+    e->b = 2;
+}
+
+static void outage(struct sim_world *w, const struct sim_act *a, unsigned index)
+{
+    struct sim_act down = {.what = SIM_F_API_DOWN, .node = -1, .client = -1};
+
+    down.span = base_time_max(a->span - a->arg * BASE_MS, 0);
+    front_down(w, &down, index);
+}
+
+static void restore(struct sim_world *w, const struct sim_act *a, unsigned index)
+{
+    uint64_t floor = w->rv;
+
+    (void)a, (void)index;
+    if (!w->backup || store_twin_restore(w->twin, w->backup))
+        return;
+    store_twin_bump(w->twin, floor);
+    w->rv = floor + 1;
+    SIM_SAY(w, "etcd is restored");
+    sim_fired(w, SIM_F_RESTORE);
+    sim_saw_restore(w);
 }
 
 /* ---- agents ---- */
@@ -364,7 +403,8 @@ bool sim_claim_name(struct sim_world *w, int client, char name[CONTRACT_NAME_SIZ
     return true;
 }
 
-/* A write of somebody who is no process. One that the API server refuses would be a fault that does nothing. */
+/* A write of somebody who is no process. One that the API server refuses would be a fault that does nothing.
+ */
 static void write_as_admin(struct sim_world *w, enum store_op op, const struct contract_object *o)
 {
     int rc = sim_api_admin(w, op, o, NULL);
@@ -642,6 +682,7 @@ static const struct {
     [SIM_F_GONE] = {gone, NULL, NULL},
     [SIM_F_FRONT_DOWN] = {front_down, NULL, NULL},
     [SIM_F_API_DOWN] = {front_down, NULL, NULL},
+    [SIM_F_RESTORE] = {backup, restore, outage},
     [SIM_F_AGENT_CRASH] = {crash, start, NULL},
     [SIM_F_AGENT_DRAIN] = {drain, drained, NULL},
     [SIM_F_STOP_CONTROL] = {stop, go_on, NULL},
@@ -697,7 +738,8 @@ void sim_action(struct sim_world *w, unsigned index, unsigned phase)
     }
     SIM_SAY(w, "fault: %s node %d client %d for %.3f s", sim_fault_name(a->what), a->node + 1, a->client + 1,
             (double)a->span / 1e9);
-    sim_fired(w, a->what);
+    if (a->what != SIM_F_RESTORE) /* that one counts when it is done */
+        sim_fired(w, a->what);
     table[a->what].begin(w, a, index);
     if (table[a->what].over) {
         struct sim_event *e = sim_post(w, w->now + a->span, SIM_EV_ACTION, NULL);

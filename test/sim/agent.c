@@ -253,7 +253,7 @@ void sim_agent_note(struct sim_world *w, struct sim_proc *p, unsigned coll, enum
     case SESSION_EV_LISTED:
         in.u.collection = p->coll[coll].kind;
         if (ev == SESSION_EV_RELIST)
-            (void)base_fmt(in.version, sizeof in.version, "%llu", (unsigned long long)id);
+            base_u64_text(in.version, id);
         break;
     default:
         in.u.proof.ask = id;
@@ -284,6 +284,8 @@ static void answered(struct sim_world *w, struct sim_proc *p, struct sim_req *r,
         sim_coll_answer(w, p, r);
         return;
     }
+    if (!timeout)
+        sim_coll_look(w, p, r);
     in.u.answer.ask = r->id;
     in.u.answer.code = r->code;
     in.u.answer.sent = r->sent;

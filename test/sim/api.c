@@ -72,6 +72,10 @@ void sim_api_send(struct sim_world *w, struct sim_proc *p, struct sim_req *r, ba
     r->type = p->type;
     r->sent = sim_node_now(w, p->node);
     r->order = ++w->orders;
+    r->floor = p->seen[r->kind];
+    r->history = p->history;
+    if (r->object)
+        (void)base_parse_u64(base_str_of(r->object->u.meta.rv), UINT64_MAX, &r->based_on);
     sim_saw_request(w, p, r);
     if (p->type == SIM_AGENT && r->what == SIM_FOR_CORE && falls(w, p, SIM_F_NEVER)) {
         /* neither answer nor time-out; it may be applied all the same */

@@ -15,23 +15,28 @@
 static void note(struct sim_world *w, struct sim_proc *p, unsigned i, int what, bool deleted,
                  struct contract_object *o, uint64_t id, base_time t0)
 {
-    static const enum session_ev agent[] = {SESSION_EV_ROW, SESSION_EV_RELIST, SESSION_EV_LISTED,
-                                            SESSION_EV_PROOF, SESSION_EV_PROOF};
-    static const enum fnd_ev found[] = {FND_EV_ROW, FND_EV_RELIST, FND_EV_LISTED, FND_EV_PROVED,
-                                        FND_EV_NOT_PROVED};
+    static const enum session_ev agent[] = {SESSION_EV_ROW,   SESSION_EV_RELIST, SESSION_EV_LISTED,
+                                            SESSION_EV_PROOF, SESSION_EV_PROOF,  SESSION_EV_REGRESSED};
+    static const enum fnd_ev found[] = {FND_EV_ROW,    FND_EV_RELIST,     FND_EV_LISTED,
+                                        FND_EV_PROVED, FND_EV_NOT_PROVED, FND_EV_REGRESSED};
 
     if (p->type == SIM_AGENT)
         sim_agent_note(w, p, i, agent[what], deleted, o, id, what == 3, t0);
     else
         sim_found_note(w, p, i, found[what], deleted, o, id, t0);
 }
-enum { ROW, RELIST, LISTED, PROVED, NOT_PROVED };
+enum { ROW, RELIST, LISTED, PROVED, NOT_PROVED, REGRESSED };
+
+static void saw(struct sim_proc *p, enum contract_kind kind, uint64_t version)
+{
+    p->seen[kind] = version > p->seen[kind] ? version : p->seen[kind];
+}
 
 static void check(struct sim_world *w, struct sim_proc *p, unsigned i)
 {
     struct sim_coll *c = &p->coll[i];
 
-    for (unsigned k = 0; k < BASE_LEN(c->proof) && p->alive; k++) {
+    for (unsigned k = 0; k < BASE_LEN(c->proof) && p->alive && !c->over; k++) {
         struct sim_proof *f = &c->proof[k];
 
         if (!f->used || !f->r || c->partial || c->version < f->r)
@@ -102,9 +107,10 @@ void sim_coll_row(struct sim_world *w, struct sim_proc *p, struct sim_event *ev)
     unsigned i = ev->a & 0xff;
     struct sim_coll *c = &p->coll[i];
 
-    if (ev->a >> 16 != c->stream || !c->open || ev->b <= c->version)
+    if (ev->a >> 16 != c->stream || !c->open || c->over || ev->b <= c->version)
         return;
     c->version = ev->b;
+    saw(p, c->kind, ev->b);
     note(w, p, i, ROW, (ev->a >> 8 & 1) != 0, ev->object, 0, 0);
     check(w, p, i);
 }
@@ -114,9 +120,10 @@ void sim_coll_bookmark(struct sim_world *w, struct sim_proc *p, struct sim_event
     unsigned i = ev->a & 0xff;
     struct sim_coll *c = &p->coll[i];
 
-    if (ev->a >> 16 != c->stream || !c->open || ev->b <= c->version)
+    if (ev->a >> 16 != c->stream || !c->open || c->over || ev->b <= c->version)
         return;
     c->version = ev->b;
+    saw(p, c->kind, ev->b);
     check(w, p, i);
 }
 
@@ -134,6 +141,7 @@ static void list(struct sim_world *w, struct sim_proc *p, unsigned i)
     r->sel = c->sel;
     r->what = SIM_FOR_LIST;
     r->coll = i;
+    r->proof = ++c->lists;
     sim_api_send(w, p, r, LIST_TIMEOUT);
 }
 
@@ -141,8 +149,12 @@ static void listed(struct sim_world *w, struct sim_proc *p, struct sim_req *r)
 {
     struct sim_coll *c = &p->coll[r->coll];
 
-    if (!c->listing || r->sent < c->from)
+    if (!c->listing || c->over || r->proof != c->lists)
         return;
+    if (r->code == BASE_OK && r->history == p->history && r->list_rv < r->floor) {
+        sim_coll_start_over(w, p);
+        return;
+    }
     if (r->code != BASE_OK) {
         if (c->for_proof && c->version) {
             c->listing = false; /* no proof; the changes may still come */
@@ -159,15 +171,15 @@ static void listed(struct sim_world *w, struct sim_proc *p, struct sim_req *r)
     c->failures = 0;
     c->partial = true;
     note(w, p, r->coll, RELIST, false, NULL, r->list_rv, 0);
-    for (size_t k = 0; k < r->n_objects && p->alive; k++)
+    for (size_t k = 0; k < r->n_objects && p->alive && !c->over; k++)
         note(w, p, r->coll, ROW, false, &r->objects[k], 0, 0);
-    if (!p->alive)
+    if (!p->alive || c->over)
         return;
     c->partial = false;
     c->version = r->list_rv;
-    c->seen = c->version > c->seen ? c->version : c->seen;
+    saw(p, c->kind, c->version);
     note(w, p, r->coll, LISTED, false, NULL, 0, 0);
-    for (unsigned k = 0; k < BASE_LEN(c->proof) && p->alive; k++) {
+    for (unsigned k = 0; k < BASE_LEN(c->proof) && p->alive && !c->over; k++) {
         struct sim_proof *f = &c->proof[k];
 
         if (!f->used || r->sent < f->asked)
@@ -175,36 +187,70 @@ static void listed(struct sim_world *w, struct sim_proc *p, struct sim_req *r)
         f->used = false;
         note(w, p, r->coll, PROVED, false, NULL, f->id, r->sent);
     }
-    if (!p->alive)
+    if (!p->alive || c->over)
         return;
     check(w, p, r->coll);
-    if (p->alive && !c->listing)
+    if (p->alive && !c->listing && !c->over)
         open_stream(w, p, r->coll);
 }
 
-#define ALL 0xffu /* instead of a collection's number: every one starts over */
+/* ---- the API server went back ---- */
 void sim_coll_start_over(struct sim_world *w, struct sim_proc *p)
 {
-    sim_post(w, w->now, SIM_EV_STREAM, p)->a = ALL;
+    SIM_SAY(w, "%s process %u: the API server went back, everything is listed again", w->node[p->node].name,
+            p->serial);
+    p->history++;
+    memset(p->seen, 0, sizeof p->seen);
+    for (unsigned i = 0; i < SIM_COLLS; i++) {
+        if (!p->coll[i].kind || p->coll[i].over)
+            continue;
+        p->coll[i].over = true;
+        sim_post(w, w->now, SIM_EV_STREAM, p)->a = i | 2u << 8;
+    }
 }
 
-static void start_over(struct sim_world *w, struct sim_proc *p)
+static void start_over(struct sim_world *w, struct sim_proc *p, unsigned i)
 {
-    for (unsigned i = 0; i < SIM_COLLS; i++) {
-        struct sim_coll *c = &p->coll[i];
+    struct sim_coll *c = &p->coll[i];
 
-        c->open = c->listing = c->partial = c->for_proof = false;
-        c->stream++;
-        c->version = c->seen = 0;
-        c->from = sim_node_now(w, p->node);
-        memset(c->proof, 0, sizeof c->proof);
+    if (!c->over)
+        return;
+    c->over = c->open = c->listing = c->partial = c->for_proof = false;
+    c->stream++;
+    c->lists++;
+    c->version = 0;
+    c->silent = 0;
+    for (unsigned k = 0; k < BASE_LEN(c->proof) && p->alive; k++) {
+        if (!c->proof[k].used)
+            continue;
+        c->proof[k].used = false;
+        note(w, p, i, NOT_PROVED, false, NULL, c->proof[k].id, 0);
     }
-    if (p->type == SIM_AGENT)
-        sim_agent_feed(w, p, &(struct session_in){.ev = SESSION_EV_REGRESSED});
-    else
-        sim_found_feed(w, p, &(struct fnd_in){.ev = FND_EV_REGRESSED});
     if (p->alive)
-        sim_coll_start(w, p);
+        note(w, p, i, REGRESSED, false, NULL, 0, 0);
+    if (p->alive)
+        sim_post(w, w->now + 20 * BASE_MS + (base_time)sim_draw(p, 180 * BASE_MS), SIM_EV_STREAM, p)->a =
+            i | 1u << 8;
+}
+
+/* A write that changed something has a version of its own, above all that was seen before it was sent; a list
+ * has at least the highest of those. What was sent in another history says nothing of this one. */
+void sim_coll_look(struct sim_world *w, struct sim_proc *p, const struct sim_req *r)
+{
+    bool list = r->op == STORE_LIST, back;
+    uint64_t version = r->list_rv;
+
+    if (r->code != BASE_OK || r->history != p->history || (!list && !r->n_objects))
+        return;
+    if (!list && base_parse_u64(base_str_of(r->objects[0].u.meta.rv), UINT64_MAX, &version))
+        return;
+    back = list ? version < r->floor
+                : r->op != STORE_GET && r->op != STORE_DELETE && version != r->based_on && r->floor &&
+                      version <= r->floor;
+    if (back)
+        sim_coll_start_over(w, p);
+    else
+        saw(p, r->kind, version);
 }
 
 /* A stream ends: again from `version`, or from a new list. */
@@ -226,11 +272,11 @@ void sim_coll_stream(struct sim_world *w, struct sim_proc *p, struct sim_event *
     unsigned i = ev->a & 0xff;
     struct sim_coll *c = &p->coll[i];
 
-    if (i == ALL) {
-        start_over(w, p);
+    if (ev->a >> 8 == 2) {
+        start_over(w, p, i);
         return;
     }
-    if (c->open)
+    if (c->open || c->over)
         return;
     if (ev->a >> 8 || !c->version) {
         c->for_proof = false;
@@ -313,8 +359,12 @@ static void stepped(struct sim_world *w, struct sim_proc *p, struct sim_req *r)
     struct sim_proof *f = proof_of(c, r->proof);
     base_time now = sim_node_now(w, p->node);
 
-    if (!f || f->r)
+    if (!f || f->r || c->over)
         return;
+    if (r->code == BASE_OK && r->history == p->history && r->list_rv < r->floor) {
+        sim_coll_start_over(w, p);
+        return;
+    }
     if (r->code == BASE_OK && !w->healed && sim_chance(p, w->plan->rate[SIM_F_PROOF_FAIL])) {
         sim_fired(w, SIM_F_PROOF_FAIL);
         r->code = BASE_EPROTO;
@@ -330,6 +380,7 @@ static void stepped(struct sim_world *w, struct sim_proc *p, struct sim_req *r)
     }
     f->r = r->list_rv;
     f->t0 = r->sent;
+    saw(p, c->kind, f->r);
     f->give_up = now + base_time_min(PROBE_WAIT, (f->deadline - now) / 2);
     check(w, p, r->coll);
     if (!p->alive || !f->used || f->id != r->proof)
@@ -357,7 +408,7 @@ void sim_coll_timer(struct sim_world *w, struct sim_proc *p, unsigned i)
             want = true;
         }
     }
-    if (want && p->alive && !c->listing) {
+    if (want && p->alive && !c->listing && !c->over) {
         c->for_proof = true;
         list(w, p, i);
     }

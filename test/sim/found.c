@@ -197,7 +197,7 @@ void sim_found_note(struct sim_world *w, struct sim_proc *p, unsigned coll, enum
     struct fnd_in in = {.ev = ev, .coll = (enum fnd_coll)coll, .left = left, .object = o, .id = id, .t0 = t0};
 
     if (ev == FND_EV_RELIST) {
-        (void)base_fmt(version, sizeof version, "%llu", (unsigned long long)id);
+        base_u64_text(version, id);
         in.version = version;
     }
     if (ev == FND_EV_PROVED)
@@ -215,6 +215,8 @@ static void answered(struct sim_world *w, struct sim_proc *p, struct sim_req *r,
     r->answered = true;
     if (timeout)
         r->code = writes ? BASE_EUNKNOWN : BASE_ETIMEDOUT;
+    if (!timeout && (r->what == SIM_FOR_SCAN || r->what == SIM_FOR_CORE))
+        sim_coll_look(w, p, r);
     if (r->what == SIM_FOR_SCAN) {
         for (size_t i = 0; r->code == BASE_OK && i < r->n_objects; i++) {
             struct fnd_in o = {.ev = FND_EV_SCANNED, .object = &r->objects[i]};

@@ -18,8 +18,6 @@ $(SIM_BIN): $(SIM_OBJ) $(FND_CORE:%.c=$(BUILD)/%.o) $(foreach l,$(SIM_DEPS),$(BU
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(call pc_libs,libcjson libcrypto)
 
 SIM_SCENARIOS := $(sort $(wildcard test/sim/scenarios/*.sim))
-# In `make test`; `make sim` runs the full number.
-SIM_SHORT := 10000
 SUITES += test-sim
 .PHONY: sim test-sim sim-scenarios mutants-sim mutants
 ## sim            the simulator: scenarios, then 100,000 random schedules (SCHEDULES=N, FROM=SEED); SEED=N replays one
@@ -37,7 +35,7 @@ endif
 sim-scenarios: $(SIM_BIN)
 	@$(SIM_BIN) scenario $(SIM_SCENARIOS)
 
-## test-sim       the simulator's short form: scenarios, figures, one trace with both compilers, 10,000 schedules
+## test-sim       the simulator in `make test`: scenarios, figures, one trace with both compilers, 100,000 schedules
 test-sim: $(SIM_BIN)
 	@hack/run-tests.sh $(VARIANT)/sim-scenarios $(SIM_BIN) scenario $(SIM_SCENARIOS)
 	@hack/run-tests.sh $(VARIANT)/sim-handover $(SIM_BIN) handover
@@ -45,7 +43,7 @@ test-sim: $(SIM_BIN)
 	@$(MAKE) -s --no-print-directory CC=clang build/clang/test/sim/sim
 	@$(MAKE) -s --no-print-directory CC=gcc build/gcc/test/sim/sim
 	@hack/run-tests.sh sim-compilers test/sim/compilers.sh build/gcc/test/sim/sim build/clang/test/sim/sim
-	@hack/run-tests.sh $(VARIANT)/sim $(SIM_BIN) run $(SIM_SHORT) $(or $(FROM),1) 2
+	@hack/run-tests.sh $(VARIANT)/sim $(SIM_BIN) run $(or $(SCHEDULES),100000) $(or $(FROM),1) 2
 
 # A build of its own, in which base_mutant() is true for the name in HOLDFAST_MUTANT.
 SIM_MUTANTS := build/mutants-sim

@@ -140,7 +140,7 @@ static void new_epoch(struct sim_world *w, const struct sim_req *r, const struct
     struct sim_epoch *e;
 
     for (unsigned i = 0; i < w->n_epochs; i++)
-        if (base_uuid_eq(&w->epoch[i].lease, &c->spec.lease_uuid)) {
+        if (!w->epoch[i].undone && base_uuid_eq(&w->epoch[i].lease, &c->spec.lease_uuid)) {
             sim_fail(w, "S5: a leaseUUID was used twice", "%s epoch %lld", c->meta.name,
                      (long long)c->spec.epoch);
             return;
@@ -292,6 +292,7 @@ static void instance_written(struct sim_world *w, const struct sim_req *r, enum 
     first->inst_released = i->spec.release_time != 0;
     first->inst_lease_s = i->spec.lease_seconds;
     first->inst_owner = r->serial;
+    first->inst_process = i->spec.process_id;
     for (unsigned k = 0; k < w->n_identities; k++) {
         const struct sim_identity *d = &w->identity[k];
 

@@ -77,7 +77,7 @@ enum sim_ev {
     SIM_EV_N,
 };
 struct sim_req;
-struct sim_slot { /* what the order of events is made of; the event itself does not move */
+struct sim_slot {          /* what the order of events is made of; the event itself does not move */
     unsigned __int128 key; /* time, sequence */
     uint32_t slot;
 };
@@ -108,13 +108,13 @@ struct sim_coll { /* what pkg/kubestore does for one collection */
     struct store_selector sel;
     bool listing, partial, open;
     bool for_proof;
+    bool over;         /* it starts over: nothing of the old streams and lists counts */
     uint64_t version;  /* applied up to */
     uint64_t sent;     /* on the way up to */
-    uint64_t seen;     /* highest ever seen */
+    uint64_t lists;    /* number of the last list */
     uint32_t stream;   /* number of the stream: what an older one brings is dropped */
     base_time next_at; /* order of delivery */
     base_time silent;  /* the stream is open and brings nothing until then */
-    base_time from;    /* node clock: what was asked for before is of another history */
     unsigned failures;
     struct sim_proof proof[4];
 };
@@ -137,6 +137,8 @@ struct sim_proc {
     struct session_core *core;
     struct fnd_core *fnd;
     struct sim_coll coll[SIM_COLLS];
+    uint64_t seen[CONTRACT_KIND_N]; /* highest version of the kind in this history */
+    unsigned history;               /* goes up when the API server went back */
     struct sim_link link;
     base_time wake_real; /* of the tick that is in the queue */
     uint64_t wake_seq;
@@ -207,6 +209,7 @@ struct sim_node { /* one machine with its kernel */
     struct base_uuid inst_uid;
     int64_t inst_epoch;
     uint32_t inst_owner; /* serial of the process that wrote it last */
+    struct base_uuid inst_process;
     base_time inst_written;
     bool inst_released;
     int32_t inst_lease_s;
@@ -222,7 +225,10 @@ struct sim_req { /* one request at the API server */
     enum contract_kind kind;
     enum { SIM_FOR_CORE = 0, SIM_FOR_STEP1, SIM_FOR_LIST, SIM_FOR_SCAN } what;
     unsigned coll;
-    uint64_t proof;
+    uint64_t proof; /* or the list's number */
+    uint64_t floor,
+        based_on; /* highest version seen when it was sent; that of the object it was decided on */
+    unsigned history;
     char name[CONTRACT_NAME_SIZE];
     struct store_selector sel;
     struct contract_object *object;
@@ -289,6 +295,7 @@ struct sim_epoch {
     bool released;
     bool closed; /* closedEpoch covers it */
     bool ended;  /* its row is gone for good */
+    bool undone; /* a restore took it back: it never was */
 };
 
 struct sim_identity { /* a process identity and the one instance epoch that it may hold */
@@ -409,6 +416,8 @@ bool sim_chance(struct sim_proc *p, uint32_t per_million);
 void sim_coll_start(struct sim_world *w, struct sim_proc *p);
 /* The API server went back, as far as this process can tell: everything is listed again, in a moment. */
 void sim_coll_start_over(struct sim_world *w, struct sim_proc *p);
+/* An answer to a request of the core's own: its version may show that the API server went back. */
+void sim_coll_look(struct sim_world *w, struct sim_proc *p, const struct sim_req *r);
 void sim_coll_prove(struct sim_world *w, struct sim_proc *p, unsigned coll, uint64_t id, base_time timeout);
 void sim_coll_answer(struct sim_world *w, struct sim_proc *p, struct sim_req *r);
 void sim_coll_row(struct sim_world *w, struct sim_proc *p, struct sim_event *ev);
@@ -482,6 +491,9 @@ void sim_lived(struct sim_world *w, int client, enum sim_lived_what what, int64_
 
 /* shrink.c: makes *plan as small as it gets; returns how many runs that took */
 unsigned sim_shrink(struct sim_world *w, struct sim_plan *plan, const char *violation);
+
+/* undone.c: what the observer knows after a restore */
+void sim_saw_restore(struct sim_world *w);
 
 /* observe.c */
 void sim_observe(struct sim_world *w);

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/id.h"
+#include "contract/contract.h"
 
 static struct base_prng g;
 
@@ -235,6 +236,25 @@ static void chase(struct sim_plan *p, base_time at)
     }
 }
 
+/* A backup, some more life, every API server down for W of the longest lease, and the backup put back. */
+static void restore(struct sim_plan *p)
+{
+    struct contract_timing t = contract_timing_default();
+    struct sim_act *a = act(p, between(3 * BASE_SEC, p->faults_end), SIM_F_RESTORE);
+    int32_t longest = 0;
+    base_time live = between(0, 20 * BASE_SEC), until;
+
+    for (int i = 0; i < SIM_NODES; i++)
+        longest = p->lease_s[i] > longest ? p->lease_s[i] : longest;
+    for (unsigned i = 0; i < p->n_acts; i++)
+        if (p->act[i].what == SIM_F_LEASE_CHANGE && p->act[i].arg > longest)
+            longest = (int32_t)p->act[i].arg;
+    a->arg = live / BASE_MS;
+    a->span = a->arg * BASE_MS + contract_wait(&t, longest) + between(BASE_SEC, 6 * BASE_SEC);
+    until = a->at + a->span + between(BASE_SEC, 20 * BASE_SEC);
+    p->faults_end = base_time_max(p->faults_end, until);
+}
+
 static int by_time(const struct sim_act *a, const struct sim_act *b)
 {
     return a->at < b->at ? -1 : a->at > b->at;
@@ -295,6 +315,8 @@ void sim_plan_swarm(struct sim_plan *p, uint64_t seed)
     n = one_in(3) ? 0 : 1 + (unsigned)below(2);
     for (unsigned i = 0; i < n; i++)
         chase(p, between(3 * BASE_SEC, p->faults_end - 2 * BASE_SEC));
+    if (one_in(30))
+        restore(p);
     sort(p);
     p->settle = one_in(20) ? 60 * BASE_SEC : 10 * BASE_SEC;
     p->end = 1000 * BASE_SEC; /* the heal phase ends it */
