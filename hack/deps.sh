@@ -20,7 +20,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 packages=(
     build-essential pkg-config libcurl4-openssl-dev libcjson-dev libyaml-dev libssl-dev libuv1-dev libnghttp2-dev libmicrohttpd-dev
     libcriterion-dev spin mmdebstrap libbpf-dev libelf-dev bpftool clang llvm libclang-rt-14-dev clang-format valgrind
-    nftables bird2 iproute2 iputils-ping procps tcpdump curl jq openssl ca-certificates git make util-linux
+    nftables bird2 iproute2 iputils-ping procps tcpdump curl jq openssl ca-certificates git make util-linux unzip
 )
 # Debian 12 itself has ngtcp2 0.12, which is another API; its backports suite has the one we use.
 backports=(libngtcp2-dev libngtcp2-crypto-gnutls-dev libnghttp3-dev libgnutls28-dev)

@@ -23,7 +23,8 @@ static const char usage[] =
     "  --version               prints the version\n"
     "  --help                  prints this text and every option of the configuration\n"
     "\n"
-    "SIGTERM drains and ends with 0; SIGHUP reads the TLS files again.\n";
+    "SIGTERM drains and ends with 0; SIGHUP reads TLS files and configuration again\n"
+    "and logs what changed and what needs a restart.\n";
 
 static const char *environment(const char *name)
 {
@@ -101,8 +102,10 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "holdfast-agent: %s\n", err.msg);
         return 2;
     }
-    if (format)
+    if (format) {
         cfg.log_json = strcmp(format, "json") == 0;
+        cfg.format_forced = true;
+    }
     if (check) {
         (void)printf("holdfast-agent: %s is good\n", path);
         return 0;

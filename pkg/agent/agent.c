@@ -175,6 +175,15 @@ static void on_hup(void *arg, int signum)
     struct agent *a = arg;
 
     (void)signum;
+    agent_reload(a);
+}
+
+static void on_files(void *arg)
+{
+    struct agent *a = arg;
+
+    loop_log(a->log, LOOP_INFO, "tls_files_changed", "TLS files were replaced; reading them again", LOG_END);
+    a->tls_expiry = agent_tls_expiry(a->cfg.tls_cert);
     if (agent_data_reload(a->data))
         loop_log(a->log, LOOP_ERROR, "reload_failed", "the data thread does not take orders", LOG_END);
 }
@@ -504,6 +513,8 @@ int agent_new(struct agent **ret, const struct agent_config *cfg, struct base_er
         return base_err_set(err, BASE_ENOMEM, "agent: no memory");
     a->cfg = *cfg;
     a->exit_code = 1;
+    a->connections_at_start = cfg->max_connections;
+    a->tls_expiry = agent_tls_expiry(cfg->tls_cert);
     a->booted.state = AGENT_BOOT_WAITING;
     (void)base_copy(a->booted.node, sizeof a->booted.node, cfg->node_name);
     base_buf_init(&a->line, 2 * 4096);
@@ -535,10 +546,17 @@ int agent_new(struct agent **ret, const struct agent_config *cfg, struct base_er
         rc = agent_web_new(&a->health, a->loop, "health.listen", cfg->health_listen, agent_page_health, a,
                            err);
     if (!rc)
-        rc = agent_web_new(&a->metrics, a->loop, "metrics.listen", cfg->metrics_listen, agent_page_metrics, a,
+        rc = agent_web_new(&a->metrics, a->loop, "metrics.listen", cfg->metrics_listen, agent_page_none, a,
                            err);
     if (!rc)
         rc = start_kube(a, err);
+    if (!rc)
+        rc = agent_metrics_page_new(&a->metrics_page, a->metrics, cfg->metrics_auth ? a->client : NULL,
+                                    agent_metrics, a, a->log, err);
+    if (!rc)
+        rc = agent_files_new(&a->files, a->loop,
+                             (const char *const[]){a->cfg.tls_cert, a->cfg.tls_key, a->cfg.tls_client_ca}, 3,
+                             on_files, a, err);
     if (!rc && cfg->audit_page)
         rc = agent_audit_page_new(&a->audit_page, a->loop, a->metrics, a->client, a->cfg.audit_dir,
                                   cfg->node_name, a->log, err);
@@ -577,6 +595,9 @@ struct agent *agent_free(struct agent *a)
     if (!a)
         return NULL;
     agent_boot_free(a->boot);
+    agent_audit_page_free(a->audit_page);
+    agent_metrics_page_free(a->metrics_page);
+    agent_files_free(a->files);
     for (int k = CONTRACT_INSTANCE; k < CONTRACT_KIND_N; k++)
         kubestore_watch_free(a->watch[k]);
     kubestore_free(a->store);

@@ -4,7 +4,7 @@
  *
  * Driving. The control thread runs agent_run(); data and audit have threads of their own. SIGTERM and SIGINT
  * drain: no new requests, every route is released, then the instance, then 0. SIGHUP reads the TLS files
- * again.
+ * and the configuration again (reload.h).
  */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H

@@ -12,6 +12,8 @@
 #include "agent/boot.h"
 #include "agent/data.h"
 #include "agent/events.h"
+#include "agent/metrics_page.h"
+#include "agent/reload.h"
 #include "agent/slots.h"
 #include "agent/web.h"
 #include "audit/sum.h"
@@ -31,6 +33,7 @@ struct agent_counters {                      /* closed label sets: enums and cod
     uint64_t store[CONTRACT_KIND_N][2][5];   /* kind; read/write; ok, conflict, refused, unknown, failed */
     uint64_t proofs[CONTRACT_KIND_N][2];     /* kind; proved, not */
     uint64_t audit[8];                       /* event */
+    uint64_t reloads[2];                     /* applied, refused */
     uint64_t audit_failed, steps, bad_objects, orders_failed;
 };
 
@@ -55,6 +58,9 @@ struct agent {
     bool sum_armed;
     struct agent_audit_page *audit_page; /* NULL: off */
     struct agent_events *events;         /* NULL: off */
+    struct agent_metrics_page *metrics_page;
+    struct agent_files *files; /* TLS files, watched */
+    int64_t tls_expiry;        /* Unix s, of the certificate as last loaded; 0 = not known */
     struct agent_ask *ask;
     struct agent_data *data;
     struct agent_slots *slots;
@@ -65,6 +71,7 @@ struct agent {
     struct base_buf line;          /* one audit line at a time */
     struct base_uuid boot_id, pod_uid;
     char instance[CONTRACT_NAME_SIZE];
+    int64_t connections_at_start; /* memory was taken for so many */
     bool draining, stepping;
     int exit_code;
     struct {
@@ -92,6 +99,8 @@ void agent_audit_flush(struct agent *a, bool all);
 
 /* Pages (status.c). */
 int agent_page_health(void *arg, const char *path, struct base_buf *body, const char **content_type);
-int agent_page_metrics(void *arg, const char *path, struct base_buf *body, const char **content_type);
+/* Only pages that answer later live on metrics.listen. */
+int agent_page_none(void *arg, const char *path, struct base_buf *body, const char **content_type);
+void agent_metrics(void *arg, struct base_buf *b);
 
 #endif

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/audit_page.h"
 
-#include <cjson/cJSON.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <strings.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/review.h"
 #include "agent/web.h"
 #include "audit/chain.h"
 #include "audit/parse.h"
@@ -20,7 +19,6 @@
 #include "loop/log.h"
 #include "loop/loop.h"
 
-#define TOKEN_MAX 8192
 #define REVIEW_TIMEOUT (5 * BASE_SEC)
 #define READ_TIME (5 * BASE_SEC)
 #define REVIEWS_PER_S 10
@@ -112,109 +110,6 @@ int agent_audit_page_param(struct audit_query *q, unsigned *limit, const char *k
     return bad_param(
         err, key, value,
         "no such parameter; known: correlationID, object, connector, since, until, after, limit");
-}
-
-static int add_json(struct base_buf *out, cJSON *doc)
-{
-    char *text = doc ? cJSON_PrintUnformatted(doc) : NULL;
-    int rc = text ? base_buf_addz(out, text) : BASE_ENOMEM;
-
-    if (text)
-        memset(text, 0, strlen(text));
-    cJSON_free(text);
-    cJSON_Delete(doc);
-    return rc;
-}
-
-int agent_audit_page_review(struct base_buf *out, struct base_str token)
-{
-    char text[TOKEN_MAX];
-    cJSON *doc, *spec, *list;
-    int rc;
-
-    if (base_copy_str(text, sizeof text, token))
-        return BASE_EINVAL;
-    doc = cJSON_CreateObject();
-    (void)cJSON_AddStringToObject(doc, "apiVersion", "authentication.k8s.io/v1");
-    (void)cJSON_AddStringToObject(doc, "kind", "TokenReview");
-    spec = cJSON_AddObjectToObject(doc, "spec");
-    (void)cJSON_AddStringToObject(spec, "token", text);
-    list = cJSON_AddArrayToObject(spec, "audiences");
-    (void)cJSON_AddItemToArray(list, cJSON_CreateString(AUDIT_PAGE_AUDIENCE));
-    memset(text, 0, sizeof text);
-    rc = add_json(out, doc);
-    return rc;
-}
-
-static bool for_us(const cJSON *status)
-{
-    const cJSON *a;
-
-    cJSON_ArrayForEach(a, cJSON_GetObjectItemCaseSensitive(status, "audiences"))
-    {
-        const char *z = cJSON_GetStringValue(a);
-
-        if (z && strcmp(z, AUDIT_PAGE_AUDIENCE) == 0)
-            return true;
-    }
-    return false;
-}
-
-int agent_audit_page_access(struct base_buf *out, struct base_str review, char *user, unsigned long size,
-                            struct base_err *err)
-{
-    static const char *const keep[] = {"groups", "uid", "extra"};
-    cJSON *doc = cJSON_ParseWithLength(review.ptr, review.len);
-    const cJSON *status = cJSON_GetObjectItemCaseSensitive(doc, "status");
-    cJSON *info = cJSON_GetObjectItemCaseSensitive(status, "user"), *ask = NULL, *spec, *attributes;
-    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(info, "username"));
-    int rc = BASE_OK;
-
-    if (!status)
-        rc = base_err_set(err, BASE_EPROTO, "the API server's TokenReview has no status");
-    else if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(status, "authenticated")) || !name || !name[0])
-        rc = base_err_set(err, BASE_EDENIED, "the token is not known");
-    else if (!for_us(status)) /* a server that does not look at audiences names none */
-        rc = base_err_set(err, BASE_EDENIED, "the token is not for the audience " AUDIT_PAGE_AUDIENCE);
-    if (!rc) {
-        (void)base_fmt(user, size, "%s", name);
-        ask = cJSON_CreateObject();
-        (void)cJSON_AddStringToObject(ask, "apiVersion", "authorization.k8s.io/v1");
-        (void)cJSON_AddStringToObject(ask, "kind", "SubjectAccessReview");
-        spec = cJSON_AddObjectToObject(ask, "spec");
-        (void)cJSON_AddStringToObject(spec, "user", name);
-        for (size_t i = 0; i < BASE_LEN(keep); i++) {
-            cJSON *m = cJSON_DetachItemFromObjectCaseSensitive(info, keep[i]);
-
-            if (m)
-                (void)cJSON_AddItemToObject(spec, keep[i], m);
-        }
-        attributes = cJSON_AddObjectToObject(spec, "nonResourceAttributes");
-        (void)cJSON_AddStringToObject(attributes, "path", "/audit");
-        (void)cJSON_AddStringToObject(attributes, "verb", "get");
-        rc = add_json(out, ask);
-        if (rc)
-            (void)base_err_set(err, rc, "no memory");
-    }
-    cJSON_Delete(doc);
-    return rc;
-}
-
-int agent_audit_page_allowed(struct base_str access, struct base_err *err)
-{
-    cJSON *doc = cJSON_ParseWithLength(access.ptr, access.len);
-    const cJSON *status = cJSON_GetObjectItemCaseSensitive(doc, "status");
-    bool allowed = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(status, "allowed")),
-         denied = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(status, "denied"));
-    int rc = BASE_OK;
-
-    if (!status)
-        rc = base_err_set(err, BASE_EPROTO, "the API server's SubjectAccessReview has no status");
-    else if (!allowed || denied)
-        rc =
-            base_err_set(err, BASE_EDENIED, "may not get /audit: bind the ClusterRole holdfast-audit-reader");
-    cJSON_Delete(doc);
-    return rc;
 }
 
 /* ---- the reader's thread
@@ -422,7 +317,8 @@ static void on_access(void *arg, const struct kube_resp *r)
 
     if (!usable(a, r, "SubjectAccessReview"))
         return;
-    rc = agent_audit_page_allowed(r->body, &err);
+    rc =
+        agent_review_allowed(r->body, "may not get /audit: bind the ClusterRole holdfast-audit-reader", &err);
     if (rc)
         refuse(a, rc == BASE_EDENIED ? 403 : 503, err.msg);
     else
@@ -439,7 +335,7 @@ static void on_review(void *arg, const struct kube_resp *r)
     if (!usable(a, r, "TokenReview"))
         return;
     base_buf_init(&json, 256 * 1024);
-    rc = agent_audit_page_access(&json, r->body, a->user, sizeof a->user, &err);
+    rc = agent_review_access(&json, r->body, AUDIT_PAGE_AUDIENCE, "/audit", a->user, sizeof a->user, &err);
     if (!rc) {
         a->stage = ACCESSING;
         rc = post(a, "/apis/authorization.k8s.io/v1/subjectaccessreviews", &json, on_access, &err);
@@ -467,21 +363,6 @@ static bool on_param(void *arg, const char *key, const char *value)
 
     p->rc = agent_audit_page_param(p->query, p->limit, key, value, &p->err);
     return p->rc == BASE_OK;
-}
-
-static bool bearer(struct agent_web_ask *web, struct base_str *ret)
-{
-    const char *h = agent_web_header(web, "Holdfast-Authorization");
-
-    if (!h)
-        h = agent_web_header(web, "Authorization");
-    if (!h || strlen(h) < 8 || strncasecmp(h, "Bearer ", 7) != 0)
-        return false;
-    h += 7;
-    h += strspn(h, " ");
-    *ret = base_str_of(h);
-    return ret->len > 0 && ret->len < TOKEN_MAX &&
-           strspn(h, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=") == ret->len;
 }
 
 static struct ask *free_ask(struct agent_audit_page *p)
@@ -514,7 +395,7 @@ static void on_ask(void *arg, struct agent_web_ask *web)
     struct base_buf json;
     int rc;
 
-    if (!bearer(web, &token)) {
+    if (!agent_review_bearer(web, &token)) {
         say(web, 401, 0,
             "no bearer token: send `Authorization: Bearer TOKEN` with a token for the "
             "audience " AUDIT_PAGE_AUDIENCE);
@@ -534,8 +415,8 @@ static void on_ask(void *arg, struct agent_web_ask *web)
         return;
     }
     a->stage = REVIEWING;
-    base_buf_init(&json, 4 * TOKEN_MAX);
-    rc = agent_audit_page_review(&json, token);
+    base_buf_init(&json, 4 * AGENT_REVIEW_TOKEN_MAX);
+    rc = agent_review_token(&json, token, AUDIT_PAGE_AUDIENCE);
     if (!rc)
         rc = post(a, "/apis/authentication.k8s.io/v1/tokenreviews", &json, on_review, &err);
     if (json.data)
@@ -589,7 +470,7 @@ struct agent_audit_page *agent_audit_page_free(struct agent_audit_page *p)
 
     if (!p)
         return NULL;
-    agent_web_later(p->web, NULL, NULL, NULL);
+    agent_web_later(p->web, "/audit", NULL, NULL);
     if (p->started) {
         (void)pthread_mutex_lock(&p->lock);
         atomic_store(&p->stop, true);

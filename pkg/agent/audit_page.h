@@ -41,14 +41,5 @@ struct audit_query;
 /* One parameter. BASE_OK, or BASE_EINVAL with its name, value and remedy. */
 int agent_audit_page_param(struct audit_query *q, unsigned *limit, const char *key, const char *value,
                            struct base_err *err);
-struct base_buf;
-struct base_str;
-/* The TokenReview's request; its answer becomes the SubjectAccessReview's request (BASE_EDENIED: not
- * authenticated, or not for our audience), whose answer is BASE_OK or BASE_EDENIED. BASE_EPROTO: no such
- * answer. */
-int agent_audit_page_review(struct base_buf *out, struct base_str token);
-int agent_audit_page_access(struct base_buf *out, struct base_str review, char *user, unsigned long size,
-                            struct base_err *err);
-int agent_audit_page_allowed(struct base_str access, struct base_err *err);
 
 #endif

@@ -338,6 +338,9 @@ int agent_config_load(struct agent_config *ret, const char *path, const char *(*
     if (!rc)
         rc = agent_config_parse(ret, (struct base_str){b.data, b.len}, path, env, err);
     base_buf_fini(&b);
+    if (!rc && base_copy(ret->file, sizeof ret->file, path))
+        rc =
+            base_err_set(err, BASE_EINVAL, "--config: the path is longer than %d bytes", AGENT_PATH_SIZE - 1);
     return rc;
 }
 

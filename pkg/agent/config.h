@@ -48,6 +48,10 @@ struct agent_config {
     char health_listen[AGENT_ADDR_SIZE], metrics_listen[AGENT_ADDR_SIZE];
     int64_t log_level; /* enum loop_level */
     int64_t log_json;
+    int64_t metrics_auth; /* 0 or 1: /metrics only to who may get it */
+    /* no options: where the others came from */
+    char file[AGENT_PATH_SIZE]; /* "" = defaults */
+    bool format_forced;         /* --log-format was given */
 };
 
 /* Defaults, then `path` (NULL or "": defaults only), then what the environment adds where the file says

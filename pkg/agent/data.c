@@ -224,3 +224,8 @@ int agent_data_reload(struct agent_data *d)
 {
     return push(d, &(struct agent_order){.kind = AGENT_ORDER_RELOAD});
 }
+
+int agent_data_limits(struct agent_data *d, const struct masque_h3_limits *limits)
+{
+    return push(d, &(struct agent_order){.kind = AGENT_ORDER_LIMITS, .limits = *limits});
+}

@@ -87,6 +87,9 @@ int agent_data_stop(struct agent_data *d, uint64_t flow);
 int agent_data_close(struct agent_data *d, uint64_t flow);
 int agent_data_drain(struct agent_data *d);
 int agent_data_reload(struct agent_data *d);
+/* New values of connections (at most those of the start), per_source, handshakes, queue_packets, queue_bytes.
+ * Connections and packets beyond a lower limit stay; new ones do not come in. */
+int agent_data_limits(struct agent_data *d, const struct masque_h3_limits *limits);
 
 struct agent_data_stats {
     struct masque_h3_stats h3;

@@ -39,6 +39,7 @@ enum agent_order_kind {
     AGENT_ORDER_CLOSE,
     AGENT_ORDER_DRAIN,
     AGENT_ORDER_RELOAD,
+    AGENT_ORDER_LIMITS,
     AGENT_ORDER_QUIT,
 };
 struct agent_order {
@@ -48,6 +49,7 @@ struct agent_order {
     int code, status;
     unsigned retry_after;
     struct tun *tun;
+    struct masque_h3_limits limits;
     char text[512];
     struct agent_admit admit;
 };

@@ -256,6 +256,9 @@ static void take_order(struct agent_data *d, const struct agent_order *o)
     case AGENT_ORDER_RELOAD:
         do_reload(d);
         return;
+    case AGENT_ORDER_LIMITS:
+        masque_endpoint_set_limits(d->ends, &o->limits);
+        return;
     case AGENT_ORDER_QUIT:
         return; /* the flag says it; this only wakes */
     }

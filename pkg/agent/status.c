@@ -82,6 +82,15 @@ int agent_page_health(void *arg, const char *path, struct base_buf *body, const 
     return strcmp(path, "/readyz") == 0 ? readyz(a, body) : 0;
 }
 
+int agent_page_none(void *arg, const char *path, struct base_buf *body, const char **content_type)
+{
+    (void)arg;
+    (void)path;
+    (void)body;
+    (void)content_type;
+    return 0;
+}
+
 /* ---- metrics
  * -------------------------------------------------------------------------------------------------- */
 
@@ -265,16 +274,47 @@ static void metrics_data(struct agent *a, struct base_buf *b)
         d.gaps);
 }
 
-int agent_page_metrics(void *arg, const char *path, struct base_buf *body, const char **content_type)
+static void metrics_limits(struct agent *a, struct base_buf *b)
+{
+    static const char *const levels[] = {"error", "warn", "info", "debug"};
+    static const char *const results[] = {"applied", "refused"};
+    const struct {
+        const char *name;
+        int64_t value;
+    } limits[] = {{"connectors", a->cfg.max_connectors},
+                  {"services", a->cfg.max_services},
+                  {"attachments", a->cfg.max_attachments},
+                  {"connections", a->cfg.max_connections}};
+
+    one(b, "draining", "gauge", "1 once this process gives back what it holds.", a->draining ? 1 : 0);
+    one(b, "lease_duration_seconds", "gauge", "Configured L: how long an instance lease lasts.",
+        (uint64_t)a->cfg.lease_seconds);
+    head(b, "limit", "gauge", "Configured limits, by name.");
+    for (unsigned i = 0; i < BASE_LEN(limits); i++)
+        (void)base_buf_addf(b, "holdfast_limit{limit=\"%s\"} %lld\n", limits[i].name,
+                            (long long)limits[i].value);
+    one(b, "tls_certificate_expiry_timestamp_seconds", "gauge",
+        "End of the certificate in tls.certFile as it was last read, Unix time; 0 = not known.",
+        a->tls_expiry > 0 ? (uint64_t)a->tls_expiry : 0);
+    head(b, "reloads_total", "counter", "Times the configuration was read again (SIGHUP), by result.");
+    for (unsigned i = 0; i < BASE_LEN(results); i++)
+        (void)base_buf_addf(b, "holdfast_reloads_total{result=\"%s\"} %llu\n", results[i],
+                            (unsigned long long)a->n.reloads[i]);
+    head(b, "log_messages_total", "counter",
+         "Log lines asked for, by level, also those that were not written.");
+    for (unsigned i = 0; i < BASE_LEN(levels); i++)
+        (void)base_buf_addf(b, "holdfast_log_messages_total{level=\"%s\"} %llu\n", levels[i],
+                            (unsigned long long)loop_log_count(a->log, (enum loop_level)i));
+}
+
+void agent_metrics(void *arg, struct base_buf *b)
 {
     struct agent *a = arg;
 
-    if (strcmp(path, "/metrics") != 0)
-        return 0;
-    *content_type = "text/plain; version=0.0.4; charset=utf-8";
-    metrics_core(a, body);
-    metrics_audit(a, body);
-    metrics_events(a, body);
-    metrics_data(a, body);
-    return 200;
+    metrics_core(a, b);
+    metrics_limits(a, b);
+    metrics_audit(a, b);
+    metrics_events(a, b);
+    metrics_data(a, b);
+    agent_metrics_process(b);
 }

@@ -31,9 +31,11 @@ struct agent_web {
     agent_web_fn fn;
     void *arg;
     uint16_t port;
-    const char *later_path;
-    agent_web_ask_fn later_fn;
-    void *later_arg;
+    struct later {
+        const char *path;
+        agent_web_ask_fn fn;
+        void *arg;
+    } later[AGENT_WEB_LATER_MAX];
     struct agent_web_ask *asks; /* not answered yet */
     bool turning;
 };
@@ -93,11 +95,23 @@ static enum MHD_Result answer(struct MHD_Connection *conn, int status, struct ba
 /* ---- pages that answer later
  * --------------------------------------------------------------------------------------- */
 
+static struct later *find_later(struct agent_web *w, const char *path)
+{
+    for (size_t i = 0; i < AGENT_WEB_LATER_MAX; i++)
+        if (w->later[i].path && strcmp(w->later[i].path, path) == 0)
+            return &w->later[i];
+    return NULL;
+}
+
 void agent_web_later(struct agent_web *w, const char *path, agent_web_ask_fn fn, void *arg)
 {
-    w->later_path = path;
-    w->later_fn = fn;
-    w->later_arg = arg;
+    struct later *l = find_later(w, path);
+
+    for (size_t i = 0; !l && fn && i < AGENT_WEB_LATER_MAX; i++)
+        if (!w->later[i].path)
+            l = &w->later[i];
+    if (l)
+        *l = fn ? (struct later){path, fn, arg} : (struct later){NULL, NULL, NULL};
 }
 
 const char *agent_web_header(struct agent_web_ask *ask, const char *name)
@@ -150,7 +164,8 @@ void agent_web_answer(struct agent_web_ask *ask, int status, const char *content
         loop_timer_set(w->timer, 0);
 }
 
-static enum MHD_Result begin_ask(struct agent_web *w, struct MHD_Connection *conn, void **state)
+static enum MHD_Result begin_ask(struct agent_web *w, const struct later *l, struct MHD_Connection *conn,
+                                 void **state)
 {
     struct agent_web_ask *ask = base_calloc(1, sizeof *ask);
 
@@ -162,7 +177,7 @@ static enum MHD_Result begin_ask(struct agent_web *w, struct MHD_Connection *con
     ask->next = w->asks;
     w->asks = ask;
     *state = ask;
-    w->later_fn(w->later_arg, ask);
+    l->fn(l->arg, ask);
     if (ask->answered)
         return answer(conn, ask->status, &ask->body, ask->type, ask->retry_after);
     ask->suspended = true;
@@ -190,6 +205,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
 {
     struct agent_web *w = cls;
     const char *type = "text/plain; charset=utf-8";
+    const struct later *l;
     struct base_buf body;
     int status;
 
@@ -210,8 +226,9 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
         (void)base_buf_addz(&body, "only GET and HEAD\n");
         return answer(conn, MHD_HTTP_METHOD_NOT_ALLOWED, &body, type, 0);
     }
-    if (w->later_path && strcmp(url, w->later_path) == 0)
-        return begin_ask(w, conn, state);
+    l = find_later(w, url);
+    if (l)
+        return begin_ask(w, l, conn, state);
     status = w->fn(w->arg, url, &body, &type);
     if (status == 0) {
         base_buf_reset(&body);

@@ -27,7 +27,9 @@ struct agent_web *agent_web_free(struct agent_web *w);
 struct agent_web_ask; /* one GET; lives until it is answered */
 /* Must answer (agent_web_answer), now or later, on the loop's thread. */
 typedef void (*agent_web_ask_fn)(void *arg, struct agent_web_ask *ask);
-/* At most one such path; `path` is borrowed. Requests that are open when the server is freed get 503. */
+#define AGENT_WEB_LATER_MAX 4
+/* At most AGENT_WEB_LATER_MAX such paths; `path` is borrowed; `fn` NULL takes the path away. Requests that
+ * are open when the server is freed get 503. */
 void agent_web_later(struct agent_web *w, const char *path, agent_web_ask_fn fn, void *arg);
 /* The value of a header, or NULL. Borrowed for the life of the ask. */
 const char *agent_web_header(struct agent_web_ask *ask, const char *name);

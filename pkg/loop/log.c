@@ -28,7 +28,8 @@ struct loop_log {
     pthread_mutex_t lock;
     int fd;
     atomic_int max;
-    bool json, torn; /* torn: the last line was written in part */
+    _Atomic uint64_t counts[4]; /* by level */
+    bool json, torn;            /* torn: the last line was written in part */
     char *logger;
     struct slot slots[N_SLOTS];
 };
@@ -347,6 +348,11 @@ void loop_log_level(struct loop_log *l, enum loop_level max)
         atomic_store_explicit(&l->max, (int)max, memory_order_relaxed);
 }
 
+uint64_t loop_log_count(struct loop_log *l, enum loop_level level)
+{
+    return l ? atomic_load_explicit(&l->counts[level & 3], memory_order_relaxed) : 0;
+}
+
 void loop_log_flush(struct loop_log *l)
 {
     if (!l)
@@ -362,6 +368,8 @@ void loop_log_fields(struct loop_log *l, enum loop_level level, const char *even
     struct line o;
     base_time now;
 
+    if (l)
+        atomic_fetch_add_explicit(&l->counts[level & 3], 1, memory_order_relaxed);
     if (!l || (int)level > atomic_load_explicit(&l->max, memory_order_relaxed))
         return;
     now = loop_clock();

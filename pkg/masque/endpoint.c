@@ -123,6 +123,17 @@ int masque_endpoint_reload(struct masque_endpoint *e, struct base_err *err)
     return rv;
 }
 
+void masque_endpoint_set_limits(struct masque_endpoint *e, const struct masque_h3_limits *limits)
+{
+    masque_h3_set_limits(e->h3, limits);
+    if (e->h2)
+        masque_h2_set_limits(e->h2, &(struct masque_h2_limits){.connections = limits->connections,
+                                                               .per_source = limits->per_source,
+                                                               .handshakes = limits->handshakes,
+                                                               .queue_packets = limits->queue_packets,
+                                                               .queue_bytes = limits->queue_bytes});
+}
+
 /* ---- the thread's turn ---- */
 
 void masque_endpoint_read(struct masque_endpoint *e, unsigned i, base_time now)

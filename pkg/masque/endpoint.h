@@ -28,6 +28,9 @@ int masque_endpoint_fd(const struct masque_endpoint *e, unsigned i);
 uint16_t masque_endpoint_port(const struct masque_endpoint *e);
 /* Loads the certificate files again for new connections, for both transports or for none. */
 int masque_endpoint_reload(struct masque_endpoint *e, struct base_err *err);
+/* Takes connections, per_source, handshakes, queue_packets and queue_bytes for what comes from now on, on
+ * both transports; the other limits stay. */
+void masque_endpoint_set_limits(struct masque_endpoint *e, const struct masque_h3_limits *limits);
 
 /* Descriptor `i` is readable. */
 void masque_endpoint_read(struct masque_endpoint *e, unsigned i, base_time now);

@@ -186,6 +186,15 @@ void masque_h2_reload_commit(struct masque_h2 *h, struct masque_h2_tls *fresh, b
     h->tls = fresh;
 }
 
+void masque_h2_set_limits(struct masque_h2 *h, const struct masque_h2_limits *limits)
+{
+    h->limits.connections = limits->connections;
+    h->limits.per_source = limits->per_source;
+    h->limits.handshakes = limits->handshakes;
+    h->limits.queue_packets = limits->queue_packets;
+    h->limits.queue_bytes = limits->queue_bytes;
+}
+
 /* ---- the thread's turn ---- */
 
 static void tidy(struct masque_h2 *h)

@@ -63,6 +63,8 @@ uint16_t masque_h2_port(const struct masque_h2 *h);
 struct masque_h2_tls;
 int masque_h2_reload_prepare(struct masque_h2 *h, struct masque_h2_tls **ret, struct base_err *err);
 void masque_h2_reload_commit(struct masque_h2 *h, struct masque_h2_tls *fresh, bool use);
+/* Takes connections, per_source, handshakes, queue_packets and queue_bytes; the other limits stay. */
+void masque_h2_set_limits(struct masque_h2 *h, const struct masque_h2_limits *limits);
 
 /* Takes in what has come, at most `max` reads of up to 16 KiB per connection; calls events, queues answers.
  */

@@ -171,6 +171,15 @@ int masque_h3_reload(struct masque_h3 *h, struct base_err *err)
     return BASE_OK;
 }
 
+void masque_h3_set_limits(struct masque_h3 *h, const struct masque_h3_limits *limits)
+{
+    h->limits.connections = limits->connections;
+    h->limits.per_source = limits->per_source;
+    h->limits.handshakes = limits->handshakes;
+    h->limits.queue_packets = limits->queue_packets;
+    h->limits.queue_bytes = limits->queue_bytes;
+}
+
 /* ---- the thread's turn ---- */
 
 static void tidy(struct masque_h3 *h)

@@ -49,6 +49,9 @@ int masque_h3_fd(const struct masque_h3 *h);
 uint16_t masque_h3_port(const struct masque_h3 *h);
 /* Loads the certificate files again for new connections; on failure the old ones stay. */
 int masque_h3_reload(struct masque_h3 *h, struct base_err *err);
+/* Takes connections, per_source, handshakes, queue_packets and queue_bytes for what comes from now on; the
+ * other limits stay. */
+void masque_h3_set_limits(struct masque_h3 *h, const struct masque_h3_limits *limits);
 
 /* The socket is readable: takes in at most `max_datagrams` UDP datagrams, calls events, queues answers. */
 void masque_h3_read(struct masque_h3 *h, base_time now, unsigned max_datagrams);

@@ -68,7 +68,9 @@ int masque_queue_add(struct masque_queue *q, struct masque_pool *pool, const str
         masque_queue_pop(q, pool);
         (*dropped)++;
     }
-    if (q->packets < l->packets && len <= MASQUE_PKT_MAX && len <= l->bytes - q->bytes) {
+    /* bytes may be above a limit that was lowered since */
+    if (q->packets < l->packets && len <= MASQUE_PKT_MAX && q->bytes < l->bytes &&
+        len <= l->bytes - q->bytes) {
         if (pool->spare) {
             p = pool->spare;
             pool->spare = p->next;
