@@ -63,7 +63,7 @@ static void the_end_comes_inside_a_capsule(struct conf *t)
     struct conf_client *c = conf_tunnel(t);
     conf_write(c, 0, half, sizeof half);
     conf_settle(t, 20);
-    testclient_close(conf_h3(c), 0x100);
+    t->tr->hang_up(c->impl);
     c->mute = true;
     WAIT(t, t->n_ended == 1);
     conf_settle(t, 20);
@@ -196,6 +196,27 @@ static void a_datagram_behind_stream_bytes(struct conf *t)
     CHECK(conf_stats(t).drop_queue == 0, "%llu were dropped", (unsigned long long)conf_stats(t).drop_queue);
 }
 
+/* A client that gives no window for answers is still listened to. */
+static void a_blocked_answer_stops_no_packet(struct conf *t)
+{
+    struct conf_client *c = conf_client_with(t, &(struct conf_options){.no_window = true});
+    WAIT(t, t->tr->ready(c->impl));
+    size_t s = conf_request(c, NULL, NULL, NULL), n;
+    WAIT(t, conf_status(c, s) == 200);
+    for (unsigned i = 0; i < 800; i++) { /* more than 64 KiB */
+        struct conf_pkt p = conf_udp(conf_addr(1), CONF_HOST, 80, (uint8_t)i),
+                        down = conf_udp(CONF_HOST, conf_addr(1), 80, 1);
+        t->tr->packet(c->impl, s, 0, p.b, p.n);
+        if (i % 50 == 0) {
+            conf_down(t, &down);
+            conf_turn(t);
+        }
+    }
+    WAIT(t, conf_vpc_n() == 800);
+    (void)t->tr->body(c->impl, s, &n);
+    CHECK(n == 0 && t->n_ended == 0, "%zu bytes came through a closed window, %u ended", n, t->n_ended);
+}
+
 static void long_packets_are_not_cut(struct conf *t)
 {
     struct conf_client *c = conf_tunnel(t);
@@ -245,7 +266,7 @@ const struct conf_case conf_bugs[] = {
     {"bug 11", "usque PR 103", "", "a flood of oversize packets while connecting hangs the tunnel",
      "oversize_flood_while_connecting", CONF_H3, oversize_flood_while_connecting},
     {"bug 12", "usque issue 80", "", "an end inside a capsule: busy loop", "the_end_comes_inside_a_capsule",
-     CONF_H3, the_end_comes_inside_a_capsule},
+     CONF_BOTH, the_end_comes_inside_a_capsule},
     {"bug 13", "usque issue 49", "", "hangs after a reset with H3_NO_ERROR", "reset_after_a_long_idle",
      CONF_H3, reset_after_a_long_idle},
     {"bug 14", "usque 29b7a8d", "", "an old session takes the new one's packets",
@@ -266,13 +287,15 @@ const struct conf_case conf_bugs[] = {
      "a_full_window_drops", CONF_H3, NULL},
     {"bug 24", "masque-server PR 36", "", "the first packets are lost", "early_packets_are_bounded", CONF_H3,
      NULL},
+    {"bug 26", "masque-server 0.7.0", "", "reading stops while the window for answers is closed",
+     "a_blocked_answer_stops_no_packet", CONF_H2, a_blocked_answer_stops_no_packet},
     {"bug 28", "masque-go PR 107", "", "packets above 1500 bytes are cut", "long_packets_are_not_cut",
      CONF_BOTH, long_packets_are_not_cut},
     {"bug 29", "google/quiche issue 73", "", "IPv6 does not work", "default_template", CONF_BOTH, NULL},
     {"bug 30", "google/quiche masque_server", "", "no check of the source", "ingress_filter", CONF_BOTH,
      NULL},
     {"bug 32", "draft-connect-ip PR 177", "", "request smuggling by an HTTP/1.1 upgrade: not offered",
-     "alpn_is_enforced", CONF_H3, NULL},
+     "alpn_is_enforced", CONF_BOTH, NULL},
     {"bug 33", "masque-server 0.8.0", "", "a client that moves is lost", "the_client_moves", CONF_H3,
      the_client_moves},
     {0},

@@ -50,6 +50,7 @@ struct conf_options {       /* of a client; all zero = a good one */
     uint64_t frame_size;   /* max_datagram_frame_size; 0 = 65535, 1 = not sent (HTTP/3) */
     bool no_datagram, raw; /* no SETTINGS_H3_DATAGRAM; nothing of HTTP/3 at all (HTTP/3) */
     size_t path_mtu;       /* largest UDP payload that reaches the client; 0 = 1444 (HTTP/3) */
+    bool no_window;        /* the server may send no DATA (HTTP/2) */
 };
 struct conf_client; /* one connection; belongs to the rig */
 struct conf_transport {
@@ -66,6 +67,7 @@ struct conf_transport {
     size_t (*request)(void *c, const struct testclient_field *f, size_t n, bool fin);
     void (*write)(void *c, size_t stream, const void *p, size_t n, bool fin);
     void (*reset)(void *c, size_t stream);
+    void (*hang_up)(void *c); /* ends the connection at once */
     /* A packet in the form that the transport has for it: context ID, then `p`. */
     void (*packet)(void *c, size_t stream, uint64_t context, const void *p, size_t n);
     int (*status)(const void *c, size_t stream);
@@ -76,7 +78,7 @@ struct conf_transport {
     /* The i-th packet of context 0 that has come in; NULL = none. */
     const uint8_t *(*received)(void *c, size_t i, size_t *n);
 };
-extern const struct conf_transport conf_h3_transport;
+extern const struct conf_transport conf_h3_transport, conf_h2_transport;
 
 /* ---- the rig ---- */
 enum conf_answer { CONF_ACCEPT = 0, CONF_HOLD, CONF_REFUSE };
@@ -146,6 +148,8 @@ void conf_decide(struct conf *t, uint64_t flow, enum conf_answer a);
 struct conf_client *conf_client_with(struct conf *t, const struct conf_options *o); /* not yet ready */
 struct conf_client *conf_client(struct conf *t);                                    /* ready */
 struct testclient *conf_h3(struct conf_client *c);
+/* HTTP/2: the server's value of a setting (after `ready`). */
+uint32_t conf_h2_setting(struct conf_client *c, int id);
 /* A good request with this path (NULL = `*` and `*`) and one more field (NULL = none). */
 size_t conf_request(struct conf_client *c, const char *path, const char *name, const char *value);
 /* A client with a tunnel: 200 and both first capsules are there. Its stream is 0, its /96 conf_prefix(1). */

@@ -75,6 +75,11 @@ static void h3_reset(void *c, size_t stream)
     testclient_reset(c, stream, NGHTTP3_H3_REQUEST_CANCELLED);
 }
 
+static void h3_hang_up(void *c)
+{
+    testclient_close(c, NGHTTP3_H3_NO_ERROR);
+}
+
 static void h3_packet(void *v, size_t stream, uint64_t context, const void *p, size_t n)
 {
     struct testclient *c = v;
@@ -148,6 +153,7 @@ const struct conf_transport conf_h3_transport = {.name = "HTTP/3",
                                                  .request = h3_request,
                                                  .write = h3_write,
                                                  .reset = h3_reset,
+                                                 .hang_up = h3_hang_up,
                                                  .packet = h3_packet,
                                                  .status = h3_status,
                                                  .fields = h3_fields,

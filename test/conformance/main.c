@@ -13,7 +13,7 @@
 
 enum { SECONDS = 60, ROWS = 160, TRANSPORTS = 2 };
 enum verdict { NONE = 0, PASS, FAIL, NOT_YET };
-static const struct conf_transport *const transports[TRANSPORTS] = {&conf_h3_transport, NULL};
+static const struct conf_transport *const transports[TRANSPORTS] = {&conf_h3_transport, &conf_h2_transport};
 static const char *const names[TRANSPORTS] = {"HTTP/3", "HTTP/2"};
 static const struct {
     const char *title;
@@ -123,10 +123,10 @@ static void table(FILE *f)
     (void)fprintf(f, "<!-- SPDX-License-Identifier: Apache-2.0 -->\n"
                      "# Conformance\n\n"
                      "Written by `make conformance-table`; `make conformance` runs the cases and fails when "
-                     "this file says anything "
-                     "else.\nA row's case is a function of that name in this folder. *open*: the endpoint "
-                     "for that transport does not "
-                     "run\nhere yet; no entry: the row does not concern the transport.\n");
+                     "this file says "
+                     "anything else.\nA row's case is a function of that name in this folder; no verdict: "
+                     "the row does not "
+                     "concern the transport.\n");
     for (size_t i = 0; i < n_rows; i++) {
         const struct conf_case *c = rows[i].c;
         if (rows[i].list != list) {

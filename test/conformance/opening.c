@@ -24,7 +24,7 @@ static void refused_alpn(struct conf *t, const char *alpn)
 static void alpn_is_enforced(struct conf *t)
 {
     refused_alpn(t, "http/1.1");
-    refused_alpn(t, "h2");
+    refused_alpn(t, t->tr->id == CONF_H3 ? "h2" : "h3");
     (void)conf_tunnel(t);
 }
 
@@ -93,9 +93,14 @@ static void setting_is_one(struct conf *t, uint64_t which)
     CHECK(seen == 1, "0x%llx is there %zu times", (unsigned long long)which, seen);
 }
 
-static void h3_enable_connect_protocol(struct conf *t)
+static void enable_connect_protocol(struct conf *t)
 {
-    setting_is_one(t, 0x08);
+    if (t->tr->id == CONF_H3) {
+        setting_is_one(t, 0x08);
+        return;
+    }
+    struct conf_client *c = conf_client(t);
+    CHECK(conf_h2_setting(c, 0x08) == 1, "%u", conf_h2_setting(c, 0x08));
 }
 
 static void h3_datagram_setting(struct conf *t)
@@ -456,11 +461,11 @@ static void refusal_is_no_tunnel(struct conf *t)
 
 const struct conf_case conf_opening[] = {
     {"1a.1", "RFC 9484 4", "MUST", "TLS or QUIC, and nothing but the protocol that is served (ALPN)",
-     "alpn_is_enforced", CONF_H3, alpn_is_enforced},
+     "alpn_is_enforced", CONF_BOTH, alpn_is_enforced},
     {"1a.2", "RFC 9484 3", "SHOULD", "the default template is offered", "default_template", CONF_BOTH,
      default_template},
-    {"1a.3", "RFC 9220 3", "MUST", "SETTINGS_ENABLE_CONNECT_PROTOCOL = 1 is sent, once",
-     "h3_enable_connect_protocol", CONF_H3, h3_enable_connect_protocol},
+    {"1a.3", "RFC 8441 3, 9220 3", "MUST", "SETTINGS_ENABLE_CONNECT_PROTOCOL = 1 is sent, once",
+     "enable_connect_protocol", CONF_BOTH, enable_connect_protocol},
     {"1a.4", "RFC 8441 3", "MUST", "that setting from a client has no effect",
      "h3_client_setting_has_no_effect", CONF_H3, h3_client_setting_has_no_effect},
     {"1a.5", "RFC 9297 2.1.1", "MUST", "SETTINGS_H3_DATAGRAM = 1 is sent", "h3_datagram_setting", CONF_H3,

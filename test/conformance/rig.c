@@ -111,6 +111,7 @@ static void on_request(void *arg, const struct masque_request *rq)
     if (rq->target == MASQUE_TARGET_PREFIX)
         f->target = rq->prefix;
     f->ipproto = rq->ipproto;
+    CHECK((rq->transport == MASQUE_H3) == (t->tr->id == CONF_H3), "a request of another transport");
     t->rq[t->n_flow] = *rq;
     t->flow[t->n_flow++] = rq->flow;
     if (t->answer != CONF_HOLD)
