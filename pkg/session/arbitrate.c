@@ -61,7 +61,7 @@ enum conn_state session_begin(struct session_core *c, struct session_conn *n)
 
     const struct session_service *s = session_service_of(c, n);
     n->read_failed = WHY_NONE;
-    n->fresh_prefix = false;
+    n->fresh_prefix = n->again = false;
     n->ask = n->ask_service = 0;
     session_desk_free(c, n);
     n->ask_binding = session_get(c, me(c, n), CONTRACT_BINDING, n->b.name, &n->req.correlation);
@@ -163,6 +163,24 @@ static const struct contract_claim *claim_at(const struct session_answer *an, si
     return &an->objects[i].u.claim;
 }
 
+/* Is somebody else's closing takeover of this row under way? Its foundation closes it, after W at the latest;
+ * another epoch would start that wait anew, and two agents that do so to each other go on without end. */
+static bool closed_by_another(struct session_core *c, struct session_conn *n,
+                              const struct contract_claim *row)
+{
+    if (row->spec.release_time == 0 || row->spec.release_time != row->spec.acquire_time ||
+        base_mutant("closing.other"))
+        return false;
+    if (n->closing_since == 0 || !base_uuid_eq(&n->closing_uid, &row->meta.uid) ||
+        !base_uuid_eq(&n->closing_lease, &row->spec.lease_uuid)) {
+        n->closing_uid = row->meta.uid;
+        n->closing_lease = row->spec.lease_uuid;
+        n->closing_since = c->now;
+    }
+    base_time wait = contract_wait(&c->cfg.timing, row->spec.max_lease_seconds);
+    return c->now < base_time_add(n->closing_since, base_time_add(wait, SESSION_CLOSING_PATIENCE));
+}
+
 /* A row that has to end first: taken over and released in one write. One that this process has released
  * already is only waited for: another epoch would start every wait anew. */
 static enum conn_state closing(struct session_core *c, struct session_conn *n,
@@ -171,6 +189,12 @@ static enum conn_state closing(struct session_core *c, struct session_conn *n,
     n->want = row->spec.prefix;
     if (row->spec.release_time != 0 && lease_row_mine(row, &c->inst.me) && !base_mutant("closing.again"))
         return session_landed(c, n, row, c->now);
+    if (closed_by_another(c, n, row)) {
+        session_desk_free(c, n);
+        n->again = true;
+        n->retry_at = base_time_add(c->now, session_jitter(c, SESSION_RETRY_MAX));
+        return CONN_RETRYING;
+    }
     struct lease_ask ask = {.op = LEASE_CLOSING, .me = &c->inst.me, .epoch = row->spec.epoch};
     enum lease_reason r = lease_decide(&ask, row);
     if (r != LEASE_OK)

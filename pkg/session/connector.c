@@ -420,7 +420,7 @@ static enum conn_state settle_early(struct session_core *c, struct session_conn 
         return session_begin(c, n);
     }
     if (n->state == CONN_RETRYING && c->now >= n->retry_at)
-        return session_check_again(c, n);
+        return n->again ? session_begin(c, n) : session_check_again(c, n);
     return n->state;
 }
 
@@ -796,6 +796,8 @@ static struct session_reason waits_for(struct session_core *c, struct session_co
         return session_reason_of(WHY_POLICY_UNAVAILABLE);
     case CONN_CLOSING:
         return session_reason_of(WHY_CLOSING);
+    case CONN_RETRYING:
+        return session_reason_of(n->again ? WHY_CLOSING : WHY_API_UNAVAILABLE);
     case CONN_READING:
         return session_reason_of(WHY_AUTHORITY_UNAVAILABLE);
     case CONN_HANDOFF:
@@ -805,7 +807,6 @@ static struct session_reason waits_for(struct session_core *c, struct session_co
     case CONN_RESERVING:
     case CONN_CHECKING:
     case CONN_CLAIMING:
-    case CONN_RETRYING:
     case CONN_FORWARDING:
     case CONN_STOPPING:
     case CONN_RETIRED:

@@ -36,7 +36,8 @@
 #define SESSION_GUEST_ASKS 6 /* questions for one of them */
 #define SESSION_RETRY_MIN (100 * BASE_MS)
 #define SESSION_RETRY_MAX (500 * BASE_MS)
-#define SESSION_DRAIN_WAIT (15 * BASE_SEC) /* then the process may go, whatever did not land */
+#define SESSION_DRAIN_WAIT (15 * BASE_SEC)      /* then the process may go, whatever did not land */
+#define SESSION_CLOSING_PATIENCE (4 * BASE_SEC) /* beyond W, for a foundation's writes */
 #define SESSION_LOOPS_MAX 200 /* steps of arbitration for one request: two for each prefix that is taken */
 #define SESSION_DESKS 64      /* rows between the read and the write that it decides, at most */
 #define SESSION_PROOFS 4      /* of one collection, on their way at once */
@@ -353,6 +354,10 @@ struct session_conn {
     bool taken_unreleased;           /* the row that was taken over had not been released */
     struct lease_attempt unknown[2]; /* writes whose outcome is not known; op 0 = none */
     struct lease_attempt attempt;
+    /* a row that another process is closing: since when */
+    struct base_uuid closing_uid, closing_lease;
+    base_time closing_since; /* 0 = none */
+    bool again;              /* RETRYING: from the start, not only the row */
     /* takeover: Denied: the holder's instance as it was seen, and since when */
     struct base_uuid denied_process;
     int64_t denied_boot_us;

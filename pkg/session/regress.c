@@ -75,7 +75,7 @@ static void forget_conn(struct session_conn *n)
     n->cached_rv[0] = '\0';
     memset(&n->attempt, 0, sizeof n->attempt); /* another process has nothing to release */
     memset(n->unknown, 0, sizeof n->unknown);
-    n->denied_since = 0;
+    n->denied_since = n->closing_since = 0;
     n->seen_epoch = 0;
     n->acquire_refused = false;
     n->report.ask = 0; /* it was only a report */

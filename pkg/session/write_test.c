@@ -450,6 +450,32 @@ Test(session_write, reservation_outside_the_pool_is_ended_and_cleared)
     }
 }
 
+/* Two agents that want an old row closed took it from each other at once, and every epoch began the wait
+ * anew: the epochs climbed for as long as somebody asked (simulator seed 94648). */
+Test(session_write, a_row_that_another_agent_is_closing_is_left_to_it_for_the_wait)
+{
+    struct world *w = world_usual(1);
+    struct contract_object *b = world_get(w, "acme.site1");
+    b->u.binding.status.has_prefix = true;
+    cr_assert_eq(base_prefix_parse(&b->u.binding.status.prefix, BASE_STR("fd99::/96")), BASE_OK);
+    world_touch(w, b);
+    struct contract_object *k = own_row(w, "fd99::/96");
+    k->u.claim.spec.release_time = k->u.claim.spec.acquire_time;
+    char old[CONTRACT_NAME_SIZE];
+    base_copy(old, sizeof old, k->u.meta.name);
+    for (int i = 0; i < 4; i++) {
+        uint64_t flow = world_connect(w, 0, W_URI);
+        world_run(w, 9 * W_SEC);
+        cr_assert_eq(world_claim(w, old)->spec.epoch, 1, "after %d s", 9 * (i + 1));
+        world_run(w, 100 * W_MS);
+        (void)flow;
+    }
+    (void)world_connect(w, 0, W_URI);
+    world_run(w, 2 * W_SEC);
+    cr_assert_eq(world_claim(w, old)->spec.epoch, 2, "nobody closed it in W");
+    world_free(w);
+}
+
 Test(session_write, one_row_without_a_reservation_is_the_reservation)
 {
     struct world *w = world_usual(2);
