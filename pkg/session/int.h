@@ -250,11 +250,6 @@ struct session_wait { /* a request that waits; flow 0 = none */
     char identity[AUTHORITY_IDENTITY_SIZE]; /* "" = not known yet */
     struct authority_standing standing;
 };
-struct session_said { /* the last audited refusal: repeats are recorded once in 10 s */
-    const char *reason;
-    uint64_t credential;
-    base_time at;
-};
 struct session_report { /* binding.status.lastSession: a report, never an authority; written when there is
                            time */
     bool due, closed;
@@ -366,7 +361,6 @@ struct session_conn {
     struct base_uuid
         cached_uid; /* a row of ours that the watch has shown before its write was known to have landed */
     char cached_rv[CONTRACT_RV_SIZE]; /* the newest version of it that the watch has shown */
-    struct session_said said;
     struct session_report report;
 };
 
@@ -471,7 +465,6 @@ struct session_core {
 
     bool cond_ready;
     const char *cond_reason;
-    struct session_said said; /* refusals that are no connector's */
 };
 
 static inline uint32_t session_entity_att(const struct session_core *c, const struct session_attachment *a)
