@@ -267,6 +267,22 @@ Test(cli_verdict, each_thing_that_can_be_wrong_is_the_reason)
     }
 }
 
+Test(cli_verdict, a_released_row_is_not_shown_as_held)
+{
+    struct cli_verdict v;
+    struct world w;
+    unsigned said = 0;
+
+    good(&w);
+    released(&w);
+    cli_judge(&w.facts, &v);
+    for (unsigned k = 0; k < CLI_CONDITIONS; k++) {
+        cr_assert_null(strstr(v.c[k].evidence, "held by"), "condition %u: %s", k + 1, v.c[k].evidence);
+        said += v.c[k].answer == CLI_NO && strncmp(v.c[k].evidence, "released at ", 12) == 0;
+    }
+    cr_assert_eq(said, 1);
+}
+
 Test(cli_verdict, a_stale_ready_condition_does_not_count)
 {
     struct world w;
