@@ -84,6 +84,7 @@ void session_refuse_wait(struct session_core *c, struct session_conn *n, struct 
         return;
     uint64_t flow = n->req.flow;
     session_refuse(c, n, flow, why, retry_after, &n->req.correlation, n->req.credential_id);
+    session_report_refused(c, n, why);
     drop_wait(c, n);
 }
 

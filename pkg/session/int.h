@@ -253,6 +253,8 @@ struct session_wait { /* a request that waits; flow 0 = none */
 struct session_report { /* binding.status.lastSession: a report, never an authority; written when there is
                            time */
     bool due, closed;
+    bool session; /* there is news of a session */
+    bool sick;    /* this node refused the connector for want of a durable record */
     base_time at; /* when to write it */
     uint64_t ask;
     base_time ask_by;
@@ -709,6 +711,7 @@ void session_policy_retire(struct session_core *c, struct session_conn *n);
  */
 void session_report_opened(struct session_core *c, struct session_conn *n);
 void session_report_closed(struct session_core *c, struct session_conn *n);
+void session_report_refused(struct session_core *c, struct session_conn *n, struct session_reason why);
 void session_report_settle(struct session_core *c, struct session_conn *n);
 void session_report_answer(struct session_core *c, struct session_conn *n, const struct session_answer *an);
 base_time session_report_wake(const struct session_conn *n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * session/report.c - binding.status.lastSession and the condition Ready: what people see of a connector. A
- * report, never an authority (contract section 2): written a little after the fact, given up after a few
- * conflicts, waited for by nobody.
+ * session/report.c - binding.status.lastSession and the condition Ready: what people see of a connector (also
+ * that a node refuses it because its audit trail cannot be written). A report, never an authority (contract
+ * section 2): written a little after the fact, given up after a few conflicts, waited for by nobody.
  */
 #include "session/int.h"
 
@@ -42,7 +42,8 @@ void session_report_opened(struct session_core *c, struct session_conn *n)
                                  .since = c->wall,
                                  .claim_uid = n->claim.uid,
                                  .epoch = n->claim.epoch,
-                                 .counter = n->ses.generation};
+                                 .counter = n->ses.generation,
+                                 .session = true};
     due(c, n, BASE_SEC); /* after the burst in which many connectors come at once */
 }
 
@@ -50,8 +51,20 @@ void session_report_closed(struct session_core *c, struct session_conn *n)
 {
     if (n->ses.generation == 0 || n->report.counter != n->ses.generation || n->report.closed)
         return;
-    n->report.closed = true;
+    n->report.closed = n->report.session = true;
     n->report.until = c->wall;
+    due(c, n, BASE_SEC);
+}
+
+void session_report_refused(struct session_core *c, struct session_conn *n, struct session_reason why)
+{
+    const struct contract_cond *ready = &n->b.status.ready;
+    /* of a node's own troubles the one that a client, which goes elsewhere, tells nobody about */
+    if (why.name != session_reason_of(WHY_AUDIT_UNAVAILABLE).name)
+        return;
+    if (n->report.sick || (ready->status == CONTRACT_COND_FALSE && strcmp(ready->reason, why.name) == 0))
+        return; /* said, or about to be: clients come again every 100 ms */
+    n->report.sick = true;
     due(c, n, BASE_SEC);
 }
 
@@ -62,6 +75,15 @@ static void generation_text(char *dst, size_t size, const struct session_report 
     (void)base_fmt(dst, size, "%s/%lld/%llu", uid, (long long)r->epoch, (unsigned long long)r->counter);
 }
 
+static void condition(const struct session_core *c, struct contract_cond *cond,
+                      enum contract_cond_status status, const char *reason, const char *message)
+{
+    if (cond->status != status)
+        *cond = (struct contract_cond){.status = status, .transition = c->wall};
+    (void)base_copy(cond->reason, sizeof cond->reason, reason);
+    (void)base_fmt(cond->message, sizeof cond->message, "%s", message);
+}
+
 void session_report_settle(struct session_core *c, struct session_conn *n)
 {
     struct session_report *r = &n->report;
@@ -69,13 +91,15 @@ void session_report_settle(struct session_core *c, struct session_conn *n)
         r->ask = 0; /* lost: it was only a report */
     if (!r->due || r->ask != 0 || c->now < r->at)
         return;
-    char generation[sizeof n->b.status.last.generation];
+    char generation[sizeof n->b.status.last.generation], message[sizeof n->b.status.ready.message];
     generation_text(generation, sizeof generation, r);
     bool mine = strcmp(n->b.status.last.node, c->cfg.node) == 0 &&
                 strcmp(n->b.status.last.generation, generation) == 0;
     r->due = false;
     /* the end of a session that somebody else's report has followed is no news any more */
-    if (!n->bound || n->b.deleting || (r->closed && n->b.status.last.node[0] != '\0' && !mine))
+    if (r->closed && n->b.status.last.node[0] != '\0' && !mine)
+        r->session = false;
+    if (!n->bound || n->b.deleting || (!r->session && !r->sick))
         return;
     struct contract_object *o;
     r->ask =
@@ -83,19 +107,24 @@ void session_report_settle(struct session_core *c, struct session_conn *n)
     r->ask_by = base_time_add(c->now, SESSION_WRITE_WAIT);
     struct contract_binding *b = &o->u.binding;
     session_binding_object(n, b);
-    struct contract_last_session *l = &b->status.last;
-    memset(l, 0, sizeof *l);
-    (void)base_copy(l->node, sizeof l->node, c->cfg.node);
-    (void)base_copy(l->generation, sizeof l->generation, generation);
-    (void)base_copy(l->transport, sizeof l->transport, r->transport == SESSION_H2 ? "HTTP/2" : "HTTP/3");
-    l->since = r->since;
-    l->until = r->closed ? r->until : 0;
-    struct contract_cond *ready = &b->status.ready;
-    if (ready->status != CONTRACT_COND_TRUE)
-        *ready = (struct contract_cond){.status = CONTRACT_COND_TRUE, .transition = c->wall};
-    (void)base_copy(ready->reason, sizeof ready->reason, r->closed ? "SessionClosed" : "SessionOpen");
-    (void)base_fmt(ready->message, sizeof ready->message, "%s on %s", r->closed ? "last session" : "session",
-                   c->cfg.node);
+    if (r->session) {
+        struct contract_last_session *l = &b->status.last;
+        memset(l, 0, sizeof *l);
+        (void)base_copy(l->node, sizeof l->node, c->cfg.node);
+        (void)base_copy(l->generation, sizeof l->generation, generation);
+        (void)base_copy(l->transport, sizeof l->transport, r->transport == SESSION_H2 ? "HTTP/2" : "HTTP/3");
+        l->since = r->since;
+        l->until = r->closed ? r->until : 0;
+        (void)base_fmt(message, sizeof message, "%s on %s", r->closed ? "last session" : "session",
+                       c->cfg.node);
+        condition(c, &b->status.ready, CONTRACT_COND_TRUE, r->closed ? "SessionClosed" : "SessionOpen",
+                  message);
+    }
+    if (r->sick) {
+        struct session_reason why = session_reason_of(WHY_AUDIT_UNAVAILABLE);
+        (void)base_fmt(message, sizeof message, "refused on %s: %s", c->cfg.node, why.text);
+        condition(c, &b->status.ready, CONTRACT_COND_FALSE, why.name, message);
+    }
     if (base_mutant("binding-report.uid"))
         b->meta.uid = (struct base_uuid){{0}};
     if (base_mutant("binding-report.rv"))
@@ -108,6 +137,10 @@ void session_report_answer(struct session_core *c, struct session_conn *n, const
     r->ask = 0;
     if (an->code == BASE_OK && an->n_objects > 0)
         (void)session_binding_row(c, &an->objects[0].u.binding);
+    if (an->code != BASE_ECONFLICT && !r->due) {
+        r->session = false;
+        r->sick = false;
+    }
     if (an->code == BASE_ECONFLICT && !r->due && ++r->tries < REPORT_TRIES) {
         r->due = true; /* the binding moved on; the watch brings its new version */
         r->at = base_time_add(c->now, session_backoff(c, r->tries + 1));
