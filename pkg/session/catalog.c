@@ -342,7 +342,7 @@ void session_catalog_row(struct session_core *c, const struct session_row *row)
         break;
     case CONTRACT_SERVICE:
         s = service_find(c, o->u.meta.name);
-        if (s && !row->deleted && base_uuid_eq(&s->s.uid, &o->u.meta.uid))
+        if (s && !row->deleted)
             session_regress_listed(c, row->kind, s->s.rv, o->u.meta.rv);
         if (row->deleted)
             service_deleted(c, &o->u.service);
@@ -354,7 +354,7 @@ void session_catalog_row(struct session_core *c, const struct session_row *row)
         break;
     case CONTRACT_BINDING:
         n = session_conn_find(c, o->u.meta.name);
-        if (n && n->bound && !row->deleted && base_uuid_eq(&n->b.uid, &o->u.meta.uid))
+        if (n && !row->deleted)
             session_regress_listed(c, row->kind, n->b.rv, o->u.meta.rv);
         if (row->deleted)
             binding_deleted(c, &o->u.binding);

@@ -30,6 +30,7 @@ bool session_regressed(const struct session_core *c)
     return c->regressed_at != 0 && c->now < session_regress_end(c) && !base_mutant("regress.wait");
 }
 
+/* By name, whatever the UID: an object that was made again has a version above the one before it. */
 void session_regress_listed(struct session_core *c, enum contract_kind kind, const char *known,
                             const char *rv)
 {
