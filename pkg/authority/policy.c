@@ -234,7 +234,7 @@ enum authority_reason authority_check_refresh(const struct authority_pin *pin,
 
 base_time authority_grant(const struct authority_binding *b, const struct contract_timing *t)
 {
-    base_time grant = base_time_min(t->grant, AUTHORITY_GRANT_MAX);
+    base_time grant = base_mutant("grant.cap") ? t->grant : base_time_min(t->grant, AUTHORITY_GRANT_MAX);
     if (b->grant_seconds > 0 && !base_mutant("grant.binding"))
         grant = base_time_min(grant, (base_time)b->grant_seconds * BASE_SEC);
     return grant;

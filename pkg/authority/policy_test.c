@@ -116,6 +116,9 @@ Test(authority_policy, binding_states)
     t.grant = 300 * S;
     a.grant_seconds = 0;
     cr_assert_eq(authority_grant(&a, &t), 30 * S, "never above 30 s");
+    a.grant_seconds = 3600; /* as if neither the CRD nor the configuration had a maximum */
+    t.grant = 3600 * S;
+    cr_assert_eq(authority_grant(&a, &t), 30 * S, "never above 30 s");
 }
 
 Test(authority_policy, service_states)
