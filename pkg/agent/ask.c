@@ -275,7 +275,7 @@ static int credentials(struct agent_ask *a, bool first, struct base_err *err)
 static int send_once(struct call *c, struct base_err *err)
 {
     static const char *const headers[] = {"Content-Type: application/json", "Accept: application/json",
-                                          "User-Agent: holdfast-agent/" HOLDFAST_VERSION};
+                                          ("User-Agent: holdfast-agent/" HOLDFAST_VERSION)};
     struct agent_ask *a = c->owner;
     struct attempt *t = &c->tries[c->n_tries++];
     struct http_handler h = {.done = on_answer, .arg = t};
