@@ -70,6 +70,7 @@ int agent_data_new(struct agent_data **ret, const struct agent_data_config *cfg,
     if (!d)
         return base_err_set(err, BASE_ENOMEM, "no memory for the data thread");
     d->gap = cfg->gap > 0 ? cfg->gap : AGENT_GAP_DEFAULT;
+    d->rate = cfg->rate;
     d->log = cfg->log;
     d->report = report;
     d->report_arg = arg;

@@ -42,12 +42,19 @@ struct agent_report {
 };
 typedef void (*agent_report_fn)(void *arg, const struct agent_report *r);
 
+/* What one session may send into the VPC (RFC 9484 section 11), a second; 0 = no limit. A tenth of it may
+ * come at once, and 64 packets or 64 KiB in any case. */
+struct agent_rate {
+    uint32_t packets;
+    uint64_t bytes;
+};
 struct agent_data_config {
     struct masque_h3_config
         h3; /* its events and arg are overwritten; also what HTTP/2 has in common with it */
     bool http2;
     struct masque_h2_limits h2;
     base_time gap; /* 500 ms */
+    struct agent_rate rate;
     struct loop_log *log;
 };
 /* Binds, loads certificates and starts the thread (so that bad input is reported here, by code and text). */
@@ -95,8 +102,8 @@ struct agent_data_stats {
     struct masque_h3_stats h3;
     struct masque_h2_stats h2;
     uint64_t tun_in, tun_out, tun_bytes_in, tun_bytes_out, drop_source, drop_destination, drop_malformed,
-        drop_hop_limit, drop_no_session, drop_fence, drop_tun_full, icmp_sent, gaps, orders_refused,
-        reports_refused;
+        drop_hop_limit, drop_no_session, drop_fence, drop_tun_full, drop_rate, icmp_sent, gaps,
+        orders_refused, reports_refused;
 };
 /* A snapshot (relaxed atomics); any thread. */
 void agent_data_stats(const struct agent_data *d, struct agent_data_stats *ret);

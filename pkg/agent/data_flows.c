@@ -169,6 +169,31 @@ void agent_flows_drop_tun(struct agent_flows *t, uint32_t tun)
             t->at[i].tun = NONE;
 }
 
+/* When a sender of `rate` units a second that has sent up to `at` may be done with `n` more; 0 = not now. */
+static base_time spend(base_time at, uint64_t rate, uint64_t least, base_time now, uint64_t n)
+{
+    uint64_t burst = rate / 10 > least ? rate / 10 : least;
+    base_time from = base_time_max(at, now);
+
+    if (rate == 0)
+        return now;
+    if ((uint64_t)(from - now) / 1000 * rate / 1000000 + n > burst)
+        return 0;
+    return from + (base_time)(n * (uint64_t)BASE_SEC / rate);
+}
+
+bool agent_flow_rate(struct agent_flow *f, const struct agent_rate *r, base_time now, size_t len)
+{
+    base_time packets = spend(f->packets_at, r->packets, 64, now, 1);
+    base_time bytes = spend(f->bytes_at, r->bytes, 65536, now, len);
+
+    if (packets == 0 || bytes == 0)
+        return false;
+    f->packets_at = packets;
+    f->bytes_at = bytes;
+    return true;
+}
+
 uint32_t agent_flows_count(const struct agent_flows *t)
 {
     return t->n;

@@ -15,6 +15,7 @@
 #include "masque/packet.h"
 
 struct agent_admit;
+struct agent_rate;
 struct fence_slot;
 
 enum agent_flow_state {
@@ -32,6 +33,7 @@ struct agent_flow {
     int ipproto;               /* likewise; -1 = anything */
     struct masque_rules rules; /* OPEN only; its destinations are the array below */
     struct masque_icmp6_bucket bucket;
+    base_time packets_at, bytes_at; /* when what it has sent is used up, at its rate; see agent_flow_rate */
     struct base_prefix destinations[64];
 };
 
@@ -57,6 +59,8 @@ void agent_flows_stop(struct agent_flows *t, struct agent_flow *f);
 void agent_flows_remove(struct agent_flows *t, struct agent_flow *f);
 /* Every flow of this TUN loses it. */
 void agent_flows_drop_tun(struct agent_flows *t, uint32_t tun);
+/* May it send `len` bytes into the VPC now? True = yes, and counted. */
+bool agent_flow_rate(struct agent_flow *f, const struct agent_rate *r, base_time now, size_t len);
 uint32_t agent_flows_count(const struct agent_flows *t);
 
 #endif

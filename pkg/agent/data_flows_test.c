@@ -196,3 +196,36 @@ Test(agent_data_flows, no_memory)
     }
     cr_assert_null(agent_flows_free(NULL));
 }
+
+/* What one session sends into the VPC: at once a tenth of a second's worth, then at its rate. */
+Test(agent_data_flows, rate_of_a_session)
+{
+    static const struct {
+        const char *name;
+        struct agent_rate rate;
+        size_t len;
+        unsigned at_once, a_second; /* packets; the latter at the rate, when the bucket is empty */
+    } rows[] = {{"packets", {.packets = 1000}, 1200, 100, 1000},
+                {"few packets", {.packets = 10}, 100, 64, 10},
+                {"bytes", {.bytes = 12000000}, 1200, 1000, 10000},
+                {"few bytes", {.bytes = 12000}, 1200, 54, 10},
+                {"both", {.packets = 1000, .bytes = 120000}, 1200, 54, 100}};
+    base_time t = 1000 * BASE_SEC;
+
+    for (size_t i = 0; i < BASE_LEN(rows); i++) {
+        struct agent_flow f = {.id = 1};
+        unsigned n = 0;
+
+        while (n < 20000 && agent_flow_rate(&f, &rows[i].rate, t, rows[i].len))
+            n++;
+        cr_expect(n >= rows[i].at_once - 1 && n <= rows[i].at_once + 1, "%s: %u at once", rows[i].name, n);
+        n = 0;
+        for (base_time at = t; at < t + 10 * BASE_SEC; at += 50000)
+            n += agent_flow_rate(&f, &rows[i].rate, at, rows[i].len);
+        cr_expect(n + 2 >= rows[i].a_second * 99 / 10 && n <= rows[i].a_second * 101 / 10 + 2,
+                  "%s: %u in 10 s", rows[i].name, n);
+    }
+    struct agent_flow f = {.id = 1};
+    for (unsigned n = 0; n < 100000; n++)
+        cr_assert(agent_flow_rate(&f, &(struct agent_rate){0}, t, 65535), "without a limit");
+}

@@ -73,6 +73,7 @@ _Static_assert(sizeof(struct agent_data_stats) % sizeof(uint64_t) == 0, "publish
 struct agent_data {
     /* set before the thread starts, constant afterwards */
     base_time gap;
+    struct agent_rate rate;
     struct loop_log *log;
     struct loop_ring *orders, *reports;
     uint16_t port;

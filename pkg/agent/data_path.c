@@ -120,6 +120,10 @@ void agent_data_on_packet(void *arg, uint64_t flow, uint8_t *pkt, size_t len)
     pass = pass_of(d, f);
     if (!pass)
         return;
+    if (!agent_flow_rate(f, &d->rate, d->beat, len)) {
+        d->n.drop_rate++;
+        return;
+    }
     v = masque_packet_from_client(&info, &f->rules, pkt, len);
     if (v == MASQUE_PASS) {
         (void)to_vpc(d, f, pass, pkt, len);

@@ -221,13 +221,33 @@ static void metrics_events(struct agent *a, struct base_buf *b)
     (void)base_buf_addf(b, "holdfast_events_total{result=\"dropped\"} %llu\n", (unsigned long long)s.dropped);
 }
 
+static void metrics_limits_reached(struct base_buf *b, const struct agent_data_stats *d)
+{
+    const struct {
+        const char *limit;
+        uint64_t n;
+    } full[] = {{"connections", d->h3.full_connections},
+                {"connectionsPerSource", d->h3.full_source},
+                {"handshakes", d->h3.full_handshakes}};
+
+    head(b, "connections_refused_total", "counter",
+         "HTTP/3 connections refused (CONNECTION_REFUSED), by the limit that was reached.");
+    for (unsigned i = 0; i < BASE_LEN(full); i++)
+        (void)base_buf_addf(b, "holdfast_connections_refused_total{limit=\"%s\"} %llu\n", full[i].limit,
+                            (unsigned long long)full[i].n);
+    one(b, "retries_total", "counter", "QUIC Retries: clients that had to show their address first.",
+        d->h3.retries);
+    one(b, "http3_floods_total", "counter", "HTTP/3 connections ended for streams that were reset too often.",
+        d->h3.floods);
+}
+
 static void metrics_data(struct agent *a, struct base_buf *b)
 {
     struct agent_data_stats d;
     struct {
         const char *reason;
         uint64_t n;
-    } drops[9];
+    } drops[10];
 
     agent_data_stats(a->data, &d);
     drops[0].reason = "source", drops[0].n = d.drop_source;
@@ -239,6 +259,7 @@ static void metrics_data(struct agent *a, struct base_buf *b)
     drops[6].reason = "tun_full", drops[6].n = d.drop_tun_full;
     drops[7].reason = "queue", drops[7].n = d.h3.drop_queue + d.h2.drop_queue;
     drops[8].reason = "early", drops[8].n = d.h3.drop_early + d.h2.drop_early;
+    drops[9].reason = "rate", drops[9].n = d.drop_rate;
     both(b, "connections", "gauge", "Open connections, by transport.", d.h3.open_connections,
          d.h2.open_connections);
     both(b, "flows", "gauge", "Open CONNECT-IP requests, by transport.", d.h3.open_flows, d.h2.open_flows);
@@ -250,6 +271,7 @@ static void metrics_data(struct agent *a, struct base_buf *b)
          d.h3.refused, d.h2.refused);
     both(b, "transport_packets_total", "counter", "IP packets sent to connectors, by transport.",
          d.h3.packets_out, d.h2.packets_out);
+    metrics_limits_reached(b, &d);
     one(b, "http2_fence_resets_total", "counter",
         "HTTP/2 connections reset because their socket held packets that may not pass any more.",
         d.h2.resets_fence);

@@ -21,6 +21,9 @@ static void set_limits(struct masque_h3_limits *l)
         .handshake = 10 * BASE_SEC,
         .answer = 60 * BASE_SEC,
         .header_bytes = 8192,
+        .resets = 100,
+        .headers = 10 * BASE_SEC,
+        .capsule = 30 * BASE_SEC,
     };
     l->connections = l->connections ? l->connections : d.connections;
     l->per_source = l->per_source ? l->per_source : d.per_source;
@@ -33,6 +36,9 @@ static void set_limits(struct masque_h3_limits *l)
     l->handshake = l->handshake > 0 ? l->handshake : d.handshake;
     l->answer = l->answer > 0 ? l->answer : d.answer;
     l->header_bytes = l->header_bytes ? l->header_bytes : d.header_bytes;
+    l->resets = l->resets ? l->resets : d.resets;
+    l->headers = l->headers > 0 ? l->headers : d.headers;
+    l->capsule = l->capsule > 0 ? l->capsule : d.capsule;
 }
 
 /* Bytes of a small file, for hashing only. */

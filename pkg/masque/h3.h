@@ -28,6 +28,9 @@ struct masque_h3_limits {                         /* 0 = default (masque.md sect
     base_time handshake;                          /* 10 s */
     base_time answer;                             /* longest wait for accept/refuse: 60 s, then 503 */
     uint32_t header_bytes;                        /* 8 KiB */
+    uint32_t resets;                              /* streams reset, by either side, in a minute: 100 */
+    base_time headers;                            /* for a whole header block: 10 s */
+    base_time capsule;                            /* from a capsule's first byte to its last: 30 s */
 };
 struct masque_h3_config {
     const char *listen; /* "[::]:4433", "0.0.0.0:4433"; port 0 picks one (masque_h3_port) */
@@ -91,6 +94,9 @@ void masque_h3_drain(struct masque_h3 *h);
 struct masque_h3_stats {
     uint64_t connections, handshakes_failed, requests, refused, datagrams_in, datagrams_out, packets_in,
         packets_out, drop_queue, drop_fence, drop_malformed, drop_early, bytes_in, bytes_out;
+    /* connections that were turned away, by the limit that was reached; Retries; connections ended for resets
+     */
+    uint64_t full_connections, full_source, full_handshakes, retries, floods;
     uint32_t open_connections, open_flows;
 };
 void masque_h3_stats(const struct masque_h3 *h, struct masque_h3_stats *ret);

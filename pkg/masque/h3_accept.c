@@ -72,6 +72,7 @@ static void retry(struct masque_h3 *h, const struct masque_udp_in *in, const ngt
     ngtcp2_cid scid = {.datalen = MASQUE_CID_LEN};
     if (!may_answer(h))
         return;
+    h->stats.retries++;
     loop_random(scid.data, scid.datalen);
     ngtcp2_ssize n = ngtcp2_crypto_generate_retry_token2(
         token, h->secret, sizeof h->secret, hd->version, (const ngtcp2_sockaddr *)&in->remote,
@@ -103,6 +104,8 @@ static void open_connection(struct masque_h3 *h, const struct masque_udp_in *in,
     }
     if (h->draining || h->n_conns >= h->limits.connections || h->n_handshakes >= h->limits.handshakes) {
         h->stats.refused++;
+        h->stats.full_connections += !h->draining && h->n_conns >= h->limits.connections;
+        h->stats.full_handshakes += !h->draining && h->n_conns < h->limits.connections;
         refuse(h, in, hd, NGTCP2_CONNECTION_REFUSED);
         return;
     }
@@ -113,6 +116,7 @@ static void open_connection(struct masque_h3 *h, const struct masque_udp_in *in,
     struct masque_source *s = masque_source_get(&h->sources, &in->remote.sin6_addr);
     if (s && s->conns >= h->limits.per_source) {
         h->stats.refused++;
+        h->stats.full_source++;
         refuse(h, in, hd, NGTCP2_CONNECTION_REFUSED);
         return;
     }

@@ -122,6 +122,27 @@ static int on_stream_close(ngtcp2_conn *q, uint32_t flags, int64_t sid, uint64_t
     return 0;
 }
 
+void masque_conn_count_reset(struct masque_conn *c, struct masque_stream *s)
+{
+    static const char why[] = "too many streams were reset";
+    if (s && s->counted)
+        return; /* one side's reset, and the other's answer to it */
+    if (s)
+        s->counted = true;
+    if (c->h->now - c->resets_since > 60 * BASE_SEC) {
+        c->resets_since = c->h->now;
+        c->n_resets = 0;
+    }
+    if (++c->n_resets <= c->h->limits.resets || c->close_asked || c->dead)
+        return;
+    c->h->stats.floods++;
+    masque_flow_end(c->flow, MASQUE_END_PROTOCOL, "%s", why);
+    ngtcp2_ccerr_set_application_error(&c->err, NGHTTP3_H3_EXCESSIVE_LOAD, (const uint8_t *)why,
+                                       sizeof why - 1);
+    c->close_asked = true; /* written by the next flush: we are inside a callback of the library */
+    masque_conn_dirty(c);
+}
+
 static void end_by_client(struct masque_conn *c, int64_t sid, const char *how, uint64_t code)
 {
     struct masque_stream *s = masque_stream_find(c, sid);
@@ -137,6 +158,7 @@ static int on_stream_reset(ngtcp2_conn *q, int64_t sid, uint64_t final_size, uin
 {
     struct masque_conn *c = user;
     end_by_client(c, sid, "reset", code);
+    masque_conn_count_reset(c, masque_stream_find(c, sid));
     int rv = c->http ? nghttp3_conn_shutdown_stream_read(c->http, sid) : 0;
     return rv == 0 ? 0 : http_error(c, rv);
 }
@@ -318,6 +340,11 @@ void masque_conn_input(struct masque_conn *c, const struct masque_udp_in *in)
         masque_conn_dirty(c);
 }
 
+static base_time capsule_deadline(const struct masque_flow *f)
+{
+    return f->capsule_since ? base_time_add(f->capsule_since, f->conn->h->limits.capsule) : BASE_TIME_NEVER;
+}
+
 static base_time flow_deadline(const struct masque_conn *c)
 {
     const struct masque_flow *f = c->flow;
@@ -327,7 +354,9 @@ static base_time flow_deadline(const struct masque_conn *c)
     case MASQUE_FLOW_ASKED:
         return base_time_add(f->since, c->h->limits.answer);
     case MASQUE_FLOW_OPEN:
-        return f->mtu_low_since ? base_time_add(f->mtu_low_since, MASQUE_MTU_PATIENCE) : BASE_TIME_NEVER;
+        return base_time_min(capsule_deadline(f), f->mtu_low_since
+                                                      ? base_time_add(f->mtu_low_since, MASQUE_MTU_PATIENCE)
+                                                      : BASE_TIME_NEVER);
     case MASQUE_FLOW_ENDED:
         break;
     }
@@ -338,6 +367,8 @@ static base_time flow_deadline(const struct masque_conn *c)
 static base_time own_deadline(const struct masque_conn *c)
 {
     base_time t = c->close_at ? c->close_at : BASE_TIME_NEVER;
+    if (c->headers_since)
+        t = base_time_min(t, base_time_add(c->headers_since, c->h->limits.headers));
     if (c->flow)
         return base_time_min(t, flow_deadline(c));
     return c->lonely_since ? base_time_min(t, base_time_add(c->lonely_since, c->h->limits.idle)) : t;
@@ -367,6 +398,11 @@ static void flow_expired(struct masque_conn *c)
         (void)masque_stream_refuse(s, 503, "not admitted in time; try again", 5);
         break;
     case MASQUE_FLOW_OPEN:
+        if (capsule_deadline(f) <= c->h->now) {
+            masque_flow_end(f, MASQUE_END_IDLE, "a capsule was begun and not finished in time");
+            masque_stream_abort(s, NGHTTP3_H3_MESSAGE_ERROR);
+            break;
+        }
         masque_flow_end(f, MASQUE_END_MTU, "the path to %s carries %zu bytes; a tunnel needs %d", c->peer,
                         ngtcp2_conn_get_path_max_tx_udp_payload_size(c->quic), MASQUE_MIN_MTU);
         masque_stream_abort(s, NGHTTP3_H3_CONNECT_ERROR);
@@ -387,9 +423,11 @@ void masque_conn_expire(struct masque_conn *c)
         return;
     }
     if (own_deadline(c) <= now) {
+        if (c->headers_since && base_time_add(c->headers_since, c->h->limits.headers) <= now)
+            masque_stream_late(c);
         if (c->flow && flow_deadline(c) <= now) {
             flow_expired(c);
-        } else {
+        } else if (own_deadline(c) <= now) {
             masque_conn_close(c, NGHTTP3_H3_NO_ERROR, MASQUE_END_LOCAL, "no tunnel on this connection");
             return;
         }

@@ -326,18 +326,23 @@ void masque_flow_data(struct masque_flow *f, const uint8_t *p, size_t n)
     for (;;) {
         int rv = masque_tunnel_feed(&f->tunnel, f->conn->h->now, &p, &n, &out, &err);
         if (rv == MASQUE_TUNNEL_MORE)
-            return;
+            break;
         if (rv == MASQUE_TUNNEL_DATAGRAM)
             payload(f->conn, f->sid, out.p, out.len);
         else if (rv == MASQUE_TUNNEL_REPLY && masque_stream_write(s, out.p, out.len) != BASE_OK)
             rv = base_err_set(&err, BASE_EFULL, "ADDRESS_REQUEST: the client does not read the answers");
         if (s->flow != f)
             return; /* an event, or a bad datagram, has ended it */
+        f->capsule_since = 0;
         if (rv < 0) {
             abort_flow(f, NGHTTP3_H3_MESSAGE_ERROR, err.msg);
             return;
         }
     }
+    if (masque_tunnel_at_boundary(&f->tunnel))
+        f->capsule_since = 0;
+    else if (f->capsule_since == 0)
+        f->capsule_since = f->conn->h->now;
 }
 
 void masque_flow_fin(struct masque_flow *f)

@@ -24,6 +24,9 @@ static struct masque_stream *stream_new(struct masque_conn *c, int64_t id)
         return NULL;
     s->conn = c;
     s->id = id;
+    s->since = c->h->now;
+    if (c->headers_since == 0)
+        c->headers_since = s->since;
     masque_headers_init(&s->headers, c->h->limits.header_bytes);
     s->headers.bearer = c->h->bearer;
     s->headers.no_rfc = c->h->no_rfc;
@@ -31,6 +34,25 @@ static struct masque_stream *stream_new(struct masque_conn *c, int64_t id)
     s->next = c->streams;
     c->streams = s;
     return s;
+}
+
+/* Which header block has been on its way for longest? */
+static void find_oldest(struct masque_conn *c)
+{
+    c->headers_since = 0;
+    for (const struct masque_stream *s = c->streams; s; s = s->next)
+        if (!s->whole && (c->headers_since == 0 || s->since < c->headers_since))
+            c->headers_since = s->since;
+}
+
+void masque_stream_late(struct masque_conn *c)
+{
+    for (struct masque_stream *s = c->streams; s; s = s->next)
+        if (!s->whole && base_time_add(s->since, c->h->limits.headers) <= c->h->now) {
+            s->whole = true; /* not again */
+            masque_stream_abort(s, NGHTTP3_H3_REQUEST_INCOMPLETE);
+        }
+    find_oldest(c);
 }
 
 static void stream_free(struct masque_stream *s)
@@ -134,6 +156,7 @@ void masque_stream_abort(struct masque_stream *s, uint64_t h3_error)
 {
     nghttp3_conn_shutdown_stream_write(s->conn->http, s->id);
     (void)ngtcp2_conn_shutdown_stream(s->conn->quic, 0, s->id, h3_error);
+    masque_conn_count_reset(s->conn, s);
     masque_conn_dirty(s->conn);
 }
 
@@ -214,7 +237,11 @@ static int on_header(nghttp3_conn *http, int64_t sid, int32_t token, nghttp3_rcb
 static int on_end_headers(nghttp3_conn *http, int64_t sid, int fin, void *user, void *stream_user)
 {
     struct masque_stream *s = stream_user;
-    return s && !s->answered ? request_complete(s, fin != 0) : 0;
+    if (!s || s->answered || s->whole)
+        return 0;
+    s->whole = true;
+    find_oldest(s->conn);
+    return request_complete(s, fin != 0);
 }
 
 static int on_data(nghttp3_conn *http, int64_t sid, const uint8_t *data, size_t n, void *user,
@@ -272,6 +299,7 @@ static int on_reset_stream(nghttp3_conn *http, int64_t sid, uint64_t code, void 
         masque_flow_end(s->flow, MASQUE_END_PROTOCOL, "malformed HTTP/3 message, code 0x%llx",
                         (unsigned long long)code);
     (void)ngtcp2_conn_shutdown_stream_write(c->quic, 0, sid, code);
+    masque_conn_count_reset(c, s);
     return 0;
 }
 
@@ -287,6 +315,8 @@ static int on_stream_close(nghttp3_conn *http, int64_t sid, uint64_t code, void 
         p = &(*p)->next;
     if (*p)
         *p = s->next;
+    if (!s->whole)
+        find_oldest(c);
     stream_free(s);
     return 0;
 }

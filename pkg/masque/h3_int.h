@@ -103,7 +103,10 @@ struct masque_stream {
     struct masque_flow *flow; /* NULL: never had one, or it has ended */
     int64_t id;
     bool answered, eof; /* eof: what is in `out` is all there will be */
+    bool whole;         /* the request's header block is there */
+    bool counted;       /* as reset */
     uint32_t excess;    /* header fields beyond the limit */
+    base_time since;    /* its first byte */
     struct masque_headers headers;
     uint8_t *out; /* what is queued on the stream; the bytes stay until they are acknowledged */
     size_t n_out, n_sent, n_acked;
@@ -131,6 +134,7 @@ struct masque_flow {
     bool stopped, reported;
     struct masque_queue queue; /* towards the client */
     base_time mtu_low_since;   /* 0 = the path carries 1280 bytes */
+    base_time capsule_since;   /* 0 = between capsules */
     struct masque_tunnel tunnel;
     enum masque_end end;
     char detail[MASQUE_DETAIL_MAX];
@@ -163,6 +167,9 @@ struct masque_conn {
     size_t early_bytes;
     struct masque_wake wake;
     base_time lonely_since, close_at;
+    base_time resets_since;
+    base_time headers_since; /* the oldest header block that is not whole; 0 = none */
+    uint32_t n_resets;
     int64_t highest_sid; /* of the request streams seen, -4 = none */
     uint64_t streams_granted;
     bool handshaken, settings_seen, peer_h3_datagram, dirty, dead, close_asked, goaway;
@@ -226,6 +233,9 @@ void masque_conn_close(struct masque_conn *c, uint64_t h3_error, enum masque_end
 void masque_conn_dirty(struct masque_conn *c);
 /* Computes the next wake-up from the state. */
 void masque_conn_reschedule(struct masque_conn *c);
+/* A stream was reset, by either side: too many in a minute end the connection. `s`: NULL = not known (any
+ * more). */
+void masque_conn_count_reset(struct masque_conn *c, struct masque_stream *s);
 void masque_conn_goaway(struct masque_conn *c);
 void masque_conn_reap(struct masque_h3 *h);
 
@@ -252,6 +262,8 @@ int masque_stream_write(struct masque_stream *s, const uint8_t *p, size_t n);
 void masque_stream_abort(struct masque_stream *s, uint64_t h3_error);
 /* Ends our side after what is queued. */
 void masque_stream_finish(struct masque_stream *s);
+/* Ends the streams whose header blocks take too long. */
+void masque_stream_late(struct masque_conn *c);
 void masque_stream_free_all(struct masque_conn *c);
 
 /* ---- h3_flow.c ---- */

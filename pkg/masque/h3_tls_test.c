@@ -443,6 +443,7 @@ Test(masque_h3_limits, connections_in_all)
     WAIT(e, c->closed);
     cr_assert_eq(c->close_code, NGTCP2_CONNECTION_REFUSED);
     cr_assert_eq(testenv_stats(e).refused, 1);
+    cr_assert_eq(testenv_stats(e).full_connections, 1);
     testclient_close(second, 0x100);
     WAIT(e, testenv_stats(e).open_connections == 1);
     (void)testenv_connected(e);
@@ -457,6 +458,7 @@ Test(masque_h3_limits, connections_of_one_source)
         testenv_client(e, (struct testclient_config){.cert_file = e->cert, .key_file = e->key, .alpn = "h3"});
     WAIT(e, c->closed);
     cr_assert_eq(c->close_code, NGTCP2_CONNECTION_REFUSED);
+    cr_assert_eq(testenv_stats(e).full_source, 1);
     testclient_close(first, 0x100);
     WAIT(e, testenv_stats(e).open_connections == 0);
     (void)testenv_connected(e);
@@ -486,6 +488,8 @@ Test(masque_h3_limits, half_open_handshakes_cost_a_retry_then_a_refusal)
     struct testclient *late = testenv_client(e, cfg);
     WAIT(e, late->closed);
     cr_assert_eq(late->close_code, NGTCP2_CONNECTION_REFUSED);
+    cr_assert_eq(testenv_stats(e).full_handshakes, 1);
+    cr_assert_geq(testenv_stats(e).retries, 4);
     testenv_skew += 11 * BASE_SEC; /* handshakes time out */
     WAIT(e, testenv_stats(e).open_connections <= 1);
     (void)testenv_connected(e);
