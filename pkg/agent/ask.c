@@ -2,8 +2,11 @@
  *
  * ask.c - one question at a time is one call: built, sent, judged by authority/ask.h, answered.
  *
- * A question that takes too long is given up alone: with HTTP/2 its stream ends and the others go on. Only
- * when nothing at all comes back any more is the connection closed, so that the next question gets a new one.
+ * An outage of the webhook that ends is not waited out: after each quarter of its time a question is sent
+ * again, with the same uid, if nothing at all was heard of the service since it was asked, or something that
+ * was sent later has been answered. A service that is only slow is not asked twice. The first answer counts.
+ * A question that takes too long is given up alone: with HTTP/2 its streams end and the others go on. Only
+ * when in all its time nothing was heard is the connection closed, so that the next one gets a new one.
  */
 #include "agent/ask_int.h"
 
@@ -12,19 +15,27 @@
 #include "loop/loop.h"
 
 #define CALLS_MAX 1024            /* questions on their way */
-#define SILENCE 3                 /* time-outs in a row, with nothing heard in between: another connection */
 #define SAY_AGAIN (10 * BASE_SEC) /* the same trouble is told once in so long */
 
 enum place { REVIEW = 0, WEBHOOK };
 
+#define QUARTERS 4 /* of a webhook question's time; it is sent at most that often */
+
+struct call;
+struct attempt {
+    struct call *c;
+    struct http_call *http; /* NULL: over */
+};
 struct call {
     struct call *prev, *next;
     struct agent_ask *owner;
     uint64_t ask;
     struct authority_ask q;
-    base_time t0;
+    base_time t0, began;
     struct loop_timer *timer;
-    struct http_call *http;
+    struct attempt tries[QUARTERS];
+    unsigned n_tries, quarter;
+    base_time sent; /* the last of them */
     struct kube_call *kube;
 };
 struct agent_ask {
@@ -39,8 +50,9 @@ struct agent_ask {
     agent_ask_fn fn;
     void *arg;
     struct ask_tokens *tokens;
-    struct call calls; /* ring */
-    unsigned silent;   /* time-outs of the webhook since it was heard last */
+    struct call calls;  /* ring */
+    base_time heard_at; /* a whole answer of the webhook came */
+    base_time answered; /* when the youngest request that was answered had been sent */
     bool down[2];
     base_time said[2];
     struct agent_ask_stats stats;
@@ -66,8 +78,6 @@ static void say(struct agent_ask *a, enum place p, const struct authority_ask *q
 
 static void heard(struct agent_ask *a, enum place p)
 {
-    if (p == WEBHOOK)
-        a->silent = 0;
     if (!a->down[p])
         return;
     a->down[p] = false;
@@ -77,6 +87,9 @@ static void heard(struct agent_ask *a, enum place p)
 
 static void drop(struct call *c)
 {
+    for (unsigned i = 0; i < c->n_tries; i++)
+        if (c->tries[i].http)
+            http_cancel(c->tries[i].http, false);
     c->prev->next = c->next;
     c->next->prev = c->prev;
     c->owner->stats.waiting--;
@@ -194,16 +207,32 @@ static int send_review(struct call *c, struct base_err *err)
 
 /* ---- webhook
  * ------------------------------------------------------------------------------------------------------ */
+static bool on_its_way(const struct call *c)
+{
+    for (unsigned i = 0; i < c->n_tries; i++)
+        if (c->tries[i].http)
+            return true;
+    return false;
+}
+
 static void on_answer(void *arg, const struct http_resp *r)
 {
-    struct call *c = arg;
+    struct attempt *t = arg;
+    struct call *c = t->c;
+    struct agent_ask *a = c->owner;
     struct authority_answer given;
     struct base_err err = {0};
     char text[300];
 
-    c->http = NULL;
+    t->http = NULL;
+    if (r->code != BASE_OK && r->code != BASE_EFULL && on_its_way(c))
+        return; /* another one may still be answered */
     if (r->sent_at > 0)
-        c->t0 = r->sent_at;
+        c->t0 = r->sent_at; /* an answer tells nothing of a time before its own request */
+    if (r->code == BASE_OK) {
+        a->heard_at = loop_clock();
+        a->answered = base_time_max(a->answered, r->sent_at);
+    }
     if (r->code != BASE_OK) {
         (void)base_fmt(text, sizeof text, "webhook: no answer: %s", r->err.msg);
         unavailable(c, "authority_unavailable", text,
@@ -216,24 +245,6 @@ static void on_answer(void *arg, const struct http_resp *r)
 
         judged(c, rc, &given, &err);
     }
-}
-
-static void on_timeout(void *arg)
-{
-    struct call *c = arg;
-    struct agent_ask *a = c->owner;
-    struct http_call *http = c->http;
-    char text[96];
-
-    c->http = NULL;
-    http_cancel(http, false);
-    if (++a->silent >= SILENCE) {
-        a->silent = 0;
-        http_pool_drop(a->pool);
-    }
-    (void)base_fmt(text, sizeof text, "webhook: no complete answer within %lld ms",
-                   (long long)(a->timeout / BASE_MS));
-    unavailable(c, "authority_unavailable", text, AGENT_ASK_UNAVAILABLE);
 }
 
 /* Reads what has changed; a file that cannot be read leaves the last good one in use. */
@@ -260,12 +271,14 @@ static int credentials(struct agent_ask *a, bool first, struct base_err *err)
     return BASE_OK;
 }
 
-static int send_webhook(struct call *c, struct base_err *err)
+/* Sends it, again or for the first time. */
+static int send_once(struct call *c, struct base_err *err)
 {
     static const char *const headers[] = {"Content-Type: application/json", "Accept: application/json",
                                           ("User-Agent: holdfast-agent/" HOLDFAST_VERSION)};
     struct agent_ask *a = c->owner;
-    struct http_handler h = {.done = on_answer, .arg = c};
+    struct attempt *t = &c->tries[c->n_tries++];
+    struct http_handler h = {.done = on_answer, .arg = t};
     struct http_req req = {.method = "POST",
                            .url = a->url,
                            .headers = headers,
@@ -275,21 +288,57 @@ static int send_webhook(struct call *c, struct base_err *err)
     struct base_buf b;
     int rc;
 
-    if (!a->pool)
-        return base_err_set(err, BASE_EINVAL, "webhook: none is configured");
     (void)credentials(a, false, NULL);
     req.tls = (struct http_tls){base_secret_text(a->ca.text), base_secret_text(a->cert.text),
                                 base_secret_text(a->key.text)};
     base_buf_init(&b, 16384);
     rc = authority_webhook_request(&b, &c->q);
     req.body = (struct base_str){b.data, b.len};
+    t->c = c;
+    c->sent = loop_clock();
     if (rc == BASE_OK)
-        rc = loop_timer_new(&c->timer, a->loop, on_timeout, c, err);
-    if (rc == BASE_OK)
-        rc = http_start(a->pool, &req, &h, &c->http, err);
-    if (rc == BASE_OK)
-        loop_timer_set(c->timer, base_time_add(loop_clock(), a->timeout));
+        rc = http_start(a->pool, &req, &h, &t->http, err);
     base_buf_fini(&b);
+    return rc;
+}
+
+static void next_quarter(struct call *c)
+{
+    c->quarter++;
+    loop_timer_set(c->timer, base_time_add(c->began, c->owner->timeout * c->quarter / QUARTERS));
+}
+
+static void on_timer(void *arg)
+{
+    struct call *c = arg;
+    struct agent_ask *a = c->owner;
+    char text[96];
+
+    if (c->quarter < QUARTERS) {
+        if (a->heard_at < c->began || a->answered > c->sent)
+            (void)send_once(c, NULL); /* what is on its way goes on in any case */
+        next_quarter(c);
+        return;
+    }
+    if (a->heard_at < c->began)
+        http_pool_drop(a->pool);
+    (void)base_fmt(text, sizeof text, "webhook: no complete answer within %lld ms",
+                   (long long)(a->timeout / BASE_MS));
+    unavailable(c, "authority_unavailable", text, AGENT_ASK_UNAVAILABLE);
+}
+
+static int send_webhook(struct call *c, struct base_err *err)
+{
+    struct agent_ask *a = c->owner;
+    int rc;
+
+    if (!a->pool)
+        return base_err_set(err, BASE_EINVAL, "webhook: none is configured");
+    rc = loop_timer_new(&c->timer, a->loop, on_timer, c, err);
+    if (rc == BASE_OK)
+        rc = send_once(c, err);
+    if (rc == BASE_OK)
+        next_quarter(c);
     return rc;
 }
 
@@ -309,7 +358,7 @@ void agent_ask_start(struct agent_ask *a, uint64_t ask, const struct authority_a
     c->owner = a;
     c->ask = ask;
     c->q = *q;
-    c->t0 = loop_clock();
+    c->t0 = c->began = loop_clock();
     c->next = &a->calls;
     c->prev = a->calls.prev;
     c->prev->next = c;
@@ -385,8 +434,6 @@ struct agent_ask *agent_ask_free(struct agent_ask *a)
     while (a->calls.next != &a->calls) {
         struct call *c = a->calls.next;
 
-        if (c->http)
-            http_cancel(c->http, false);
         if (c->kube)
             kube_cancel(c->kube);
         drop(c);

@@ -115,7 +115,7 @@ const struct agent_option agent_options[] = {
     {"limits.http2ResetsPerMinute", AGENT_OPT_INT, NUM(h2_resets, 1, 100000), "100", false,
      "HTTP/2: streams of one connection reset, by either side"},
     {"limits.http2ControlFrames", AGENT_OPT_INT, NUM(h2_control, 16, 100000), "1000", false,
-     "HTTP/2: frames that are neither data nor requests: so many at once, a tenth of it a second"},
+     "HTTP/2: frames that are no data (a request is ten): so many at once, a tenth of it a second"},
     {"limits.http2SmallFrames", AGENT_OPT_INT, NUM(h2_small, 64, 1000000), "4096", false,
      "HTTP/2: DATA frames that complete no capsule, ahead of those that do"},
     {"limits.http2PingSeconds", AGENT_OPT_INT, NUM(h2_ping, 1, 3600), "15", false,

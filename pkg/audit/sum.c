@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "audit/sum.h"
 
-#define POOLED 64  /* sums per reason, once the table is full */
+#define POOLED 128 /* sums per reason, once the table is full: more than there are reasons */
 #define RESERVED 8 /* entries that rejects leave to renewals */
 
 struct entry {

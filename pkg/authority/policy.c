@@ -85,31 +85,13 @@ int authority_digest(uint8_t ret[AUTHORITY_DIGEST_SIZE], enum contract_identity_
     return base_sha256(ret, tag, strlen(tag), value, strlen(value));
 }
 
-uint64_t authority_last_mark(const char *node, const char *generation)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    if (node[0] == '\0')
-        return 0;
-    for (const char *p = node; *p; p++)
-        h = (h ^ (uint8_t)*p) * UINT64_C(0x100000001b3);
-    h = (h ^ '/') * UINT64_C(0x100000001b3);
-    for (const char *p = generation; *p; p++)
-        h = (h ^ (uint8_t)*p) * UINT64_C(0x100000001b3);
-    return h | 1;
-}
-
-int authority_binding_of(struct authority_binding *ret, const struct contract_binding *b,
-                         const struct authority_binding *old)
+int authority_binding_of(struct authority_binding *ret, const struct contract_binding *b)
 {
     uint8_t digests[CONTRACT_IDENTITIES_MAX][AUTHORITY_DIGEST_SIZE];
     uint8_t n =
         b->spec.n_identities < CONTRACT_IDENTITIES_MAX ? b->spec.n_identities : CONTRACT_IDENTITIES_MAX;
-    bool same = old && b->meta.generation > 0 && b->meta.generation == old->generation &&
-                base_uuid_eq(&b->meta.uid, &old->uid);
     memset(digests, 0, sizeof digests);
-    if (same)
-        memcpy(digests, old->identities, sizeof digests);
-    for (uint8_t i = 0; i < n && !same; i++) {
+    for (uint8_t i = 0; i < n; i++) {
         int rc = authority_digest(digests[i], b->spec.identities[i].kind, b->spec.identities[i].value);
         if (rc != BASE_OK)
             return rc;
@@ -122,7 +104,6 @@ int authority_binding_of(struct authority_binding *ret, const struct contract_bi
     (void)base_copy(ret->connector, sizeof ret->connector, b->spec.connector);
     (void)base_copy(ret->vpc, sizeof ret->vpc, b->spec.vpc);
     (void)base_copy(ret->service, sizeof ret->service, b->spec.service);
-    ret->generation = b->meta.generation;
     ret->n_identities = n;
     memcpy(ret->identities, digests, sizeof digests);
     ret->suspended = b->spec.suspended;
@@ -131,11 +112,7 @@ int authority_binding_of(struct authority_binding *ret, const struct contract_bi
     ret->has_prefix = b->status.has_prefix;
     ret->prefix = b->status.prefix;
     ret->grant_seconds = b->spec.grant_seconds;
-    ret->last_mark = authority_last_mark(b->status.last.node, b->status.last.generation);
-    ret->ready = b->status.ready.status == CONTRACT_COND_TRUE;
-    ret->ambiguous = b->status.ready.status == CONTRACT_COND_FALSE &&
-                     strcmp(b->status.ready.reason, authority_reason_name(AUTHORITY_AMBIGUOUS)) == 0;
-    ret->ready_since = b->status.ready.transition;
+    ret->status = b->status;
     return BASE_OK;
 }
 
@@ -257,7 +234,7 @@ enum authority_reason authority_check_refresh(const struct authority_pin *pin,
 
 base_time authority_grant(const struct authority_binding *b, const struct contract_timing *t)
 {
-    base_time grant = base_time_min(t->grant, AUTHORITY_GRANT_MAX);
+    base_time grant = base_mutant("grant.cap") ? t->grant : base_time_min(t->grant, AUTHORITY_GRANT_MAX);
     if (b->grant_seconds > 0 && !base_mutant("grant.binding"))
         grant = base_time_min(grant, (base_time)b->grant_seconds * BASE_SEC);
     return grant;

@@ -55,6 +55,7 @@ const char *cli_why_name(enum cli_why w)
                                                  [CLI_WHY_BINDING_DELETING] = "BindingDeleting",
                                                  [CLI_WHY_SUSPENDED] = "Suspended",
                                                  [CLI_WHY_AMBIGUOUS] = "AmbiguousIdentity",
+                                                 [CLI_WHY_AUDIT] = "AuditUnavailable",
                                                  [CLI_WHY_NO_CLAIM] = "NoClaim",
                                                  [CLI_WHY_DELETING] = "ClaimDeleting",
                                                  [CLI_WHY_RELEASED] = "Released",
@@ -334,6 +335,10 @@ static enum cli_why reason_of(const struct cli_facts *f, const struct cli_verdic
     if (f->binding_sight == CLI_SEEN && f->binding->status.ready.status == CONTRACT_COND_FALSE &&
         strcmp(f->binding->status.ready.reason, "AmbiguousIdentity") == 0)
         return CLI_WHY_AMBIGUOUS;
+    if ((f->claim_sight == CLI_ABSENT || f->claim->spec.release_time) && f->binding_sight == CLI_SEEN &&
+        f->binding->status.ready.status == CONTRACT_COND_FALSE &&
+        strcmp(f->binding->status.ready.reason, "AuditUnavailable") == 0)
+        return CLI_WHY_AUDIT;
     if (f->claim_sight == CLI_ABSENT)
         return CLI_WHY_NO_CLAIM;
     if (f->claim->meta.deleting)
@@ -442,6 +447,14 @@ static void explain(const struct cli_facts *f, struct cli_verdict *v)
         next(
             v,
             "remove the identity from one of the bindings (condition Ready of both says AmbiguousIdentity).");
+        return;
+    case CLI_WHY_AUDIT:
+        BECAUSE("a node refused the connector because its audit trail cannot be written (condition Ready: "
+                "%.120s); nobody holds it.",
+                f->binding->status.ready.message);
+        next(v, "see /readyz of that node, which names file and errno; make room on its disk, or mount it "
+                "anew.");
+        next(v, "meanwhile the connector can take its claim over on another node.");
         return;
     case CLI_WHY_NO_CLAIM:
         BECAUSE("no RouteClaim exists: no session has been opened, or its row was pruned.");

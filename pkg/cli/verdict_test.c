@@ -91,6 +91,19 @@ static void ambiguous(struct world *w)
     (void)base_copy(w->binding.status.ready.reason, sizeof w->binding.status.ready.reason,
                     "AmbiguousIdentity");
 }
+static void no_audit(struct world *w)
+{
+    w->facts.claim_sight = CLI_ABSENT;
+    w->binding.status.ready.status = CONTRACT_COND_FALSE;
+    (void)base_copy(w->binding.status.ready.reason, sizeof w->binding.status.ready.reason,
+                    "AuditUnavailable");
+}
+static void no_audit_released(struct world *w)
+{
+    no_audit(w);
+    w->facts.claim_sight = CLI_SEEN;
+    w->claim.spec.release_time = NOW - S;
+}
 static void no_claim(struct world *w)
 {
     w->facts.claim_sight = CLI_ABSENT;
@@ -219,6 +232,8 @@ Test(cli_verdict, each_thing_that_can_be_wrong_is_the_reason)
         {"binding deleting", unbinding, CLI_WHY_BINDING_DELETING},
         {"suspended", suspend, CLI_WHY_SUSPENDED},
         {"ambiguous", ambiguous, CLI_WHY_AMBIGUOUS},
+        {"audit unavailable, no claim", no_audit, CLI_WHY_AUDIT},
+        {"audit unavailable, released", no_audit_released, CLI_WHY_AUDIT},
         {"no claim", no_claim, CLI_WHY_NO_CLAIM},
         {"deleting", deleting, CLI_WHY_DELETING},
         {"released", released, CLI_WHY_RELEASED},
@@ -265,6 +280,22 @@ Test(cli_verdict, each_thing_that_can_be_wrong_is_the_reason)
         for (unsigned k = 0; k < CLI_CONDITIONS && rows[i].why == CLI_WHY_FORWARDING; k++)
             cr_assert_eq((int)v.c[k].answer, (int)CLI_YES);
     }
+}
+
+Test(cli_verdict, a_released_row_is_not_shown_as_held)
+{
+    struct cli_verdict v;
+    struct world w;
+    unsigned said = 0;
+
+    good(&w);
+    released(&w);
+    cli_judge(&w.facts, &v);
+    for (unsigned k = 0; k < CLI_CONDITIONS; k++) {
+        cr_assert_null(strstr(v.c[k].evidence, "held by"), "condition %u: %s", k + 1, v.c[k].evidence);
+        said += v.c[k].answer == CLI_NO && strncmp(v.c[k].evidence, "released at ", 12) == 0;
+    }
+    cr_assert_eq(said, 1);
 }
 
 Test(cli_verdict, a_stale_ready_condition_does_not_count)

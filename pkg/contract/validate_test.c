@@ -41,6 +41,7 @@ E(rc_tenant_dot, SET(SPEC.tenant, "t.1"))
 E(rc_no_uuid, SPEC.lease_uuid = (struct base_uuid){{0}})
 E(rc_lease9, SPEC.lease_seconds = 9)
 E(rc_lease301, SPEC.lease_seconds = SPEC.max_lease_seconds = 301)
+E(rc_max301, SPEC.max_lease_seconds = 301)
 E(rc_max_below, SPEC.max_lease_seconds = 20)
 E(rc_epoch2, SPEC.epoch = 2; SPEC.previous.epoch = 1; SET(SPEC.previous.node, "edge2");
   SPEC.previous.boot_id = sample_uuid(4))
@@ -106,7 +107,8 @@ static const struct {
     {"create: tenant with a dot", NULL, rc_tenant_dot, "spec.tenant: \"t.1\""},
     {"create: no leaseUUID", NULL, rc_no_uuid, "spec.leaseUUID: is missing"},
     {"create: lease 9", NULL, rc_lease9, "spec.leaseDurationSeconds: 9 "},
-    {"create: lease 301", NULL, rc_lease301, "10 to 300"},
+    {"create: lease 301", NULL, rc_lease301, "spec.leaseDurationSeconds: 301 "},
+    {"create: max 301", NULL, rc_max301, "spec.maxLeaseDurationSeconds: 301 "},
     {"create: max below lease", NULL, rc_max_below, "at least leaseDurationSeconds"},
     {"create: epoch 2", NULL, rc_epoch2, "starts at epoch 1"},
     {"create: previous at epoch 1", NULL, rc_previous, "epoch > 1"},

@@ -30,6 +30,8 @@ void fake_advance(int64_t ms);
 /* The open calls whose path holds `part`: how many, and the newest. */
 unsigned fake_calls(const char *part);
 struct kube_call *fake_call(const char *part);
+/* Calls made since fake_reset. */
+unsigned fake_made(void);
 /* Times a lane was dropped. */
 unsigned fake_drops(void);
 /* Ends a request (or a stream). `body` NULL: no answer came; code then says why. */

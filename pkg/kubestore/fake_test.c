@@ -19,7 +19,7 @@ static struct {
     struct kube_call *calls;
     struct loop_timer *timers;
     int lanes;
-    unsigned drops;
+    unsigned drops, made;
 } fake;
 
 void fake_reset(void)
@@ -28,7 +28,7 @@ void fake_reset(void)
     fake.calls = NULL;
     fake.timers = NULL;
     fake.lanes = KUBE_LANE_PRIVATE;
-    fake.drops = 0;
+    fake.drops = fake.made = 0;
 }
 
 bool fake_clean(void)
@@ -44,6 +44,11 @@ base_time fake_now(void)
 unsigned fake_drops(void)
 {
     return fake.drops;
+}
+
+unsigned fake_made(void)
+{
+    return fake.made;
 }
 
 /* ---- loop ---- */
@@ -149,6 +154,7 @@ static struct kube_call *add(const struct kube_req *req, struct kube_call **ret)
     c->sent_at = fake.now;
     c->next = fake.calls;
     fake.calls = c;
+    fake.made++;
     if (ret)
         *ret = c;
     return c;

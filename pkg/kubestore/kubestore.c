@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kubestore/kubestore_int.h"
+#include "kubestore/watch_int.h"
 
+#define OUTAGE 3 /* failures in a row that make one */
 #define OPS_MAX 1024
 #define ROWS_MAX 8192 /* of a LIST request; collections are watched instead */
 
@@ -146,6 +147,20 @@ struct kubestore *kubestore_free(struct kubestore *s)
     return base_free(s);
 }
 
+void kubestore_heard(struct kubestore *s, const struct kube_resp *resp)
+{
+    if (resp && resp->code == BASE_OK && resp->http_status == 429)
+        return; /* it lives, and asks for patience: neither an outage nor its end */
+    if (resp && (resp->code != BASE_OK || resp->http_status >= 500)) {
+        s->failed_in_row++;
+        return;
+    }
+    if (s->failed_in_row >= OUTAGE)
+        for (struct kubestore_watch *w = s->watches; w; w = w->next)
+            kubestore_watch_hurry(w);
+    s->failed_in_row = 0;
+}
+
 /* The end of an operation. It is out of the list before its owner hears of it, so that the owner may free the
  * store. */
 static void op_done(struct kubestore_op *op, struct store_resp *resp)
@@ -214,6 +229,7 @@ static void on_answer(void *arg, const struct kube_resp *resp)
     int rc;
 
     op->call = NULL;
+    kubestore_heard(op->s, resp);
     kubestore_classify(&r, write, resp);
     if (r.code == BASE_OK && (op->op != STORE_DELETE || is_object(resp->body, op->kind))) {
         rc = take_object(op, resp->body, &r.err);
@@ -253,6 +269,7 @@ static void on_base(void *arg, const struct kube_resp *resp)
     struct base_err err = {0};
 
     op->call = NULL;
+    kubestore_heard(op->s, resp);
     kubestore_classify(&r, false, resp);
     if (r.code != BASE_OK) {
         if (s->unguarded && r.code == BASE_ENOTFOUND) {

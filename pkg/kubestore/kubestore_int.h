@@ -77,6 +77,10 @@ struct kubestore {
     struct kubestore_watch *watches;
     char seen[CONTRACT_KIND_N][CONTRACT_RV_SIZE]; /* highest version seen of a kind, anywhere */
     unsigned history;                             /* counts how often the API server went back */
+    unsigned failed_in_row; /* requests without an answer, or with 5xx, since the last good one */
 };
+/* What came of any request: NULL = the server has just opened a stream. When it answers again after an
+ * outage, whatever waits out its back-off goes on within 200 ms: an outage that ends is not waited out. */
+void kubestore_heard(struct kubestore *s, const struct kube_resp *resp);
 
 #endif

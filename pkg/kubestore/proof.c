@@ -18,6 +18,7 @@
 #define STEP1_MIN (250 * BASE_MS)
 #define STEP1_TRIES 2
 #define PROBE_WAIT (4 * BASE_SEC)
+#define JUST_BACK (2 * BASE_SEC)
 
 static void end(struct watch_proof *p)
 {
@@ -97,6 +98,7 @@ static void on_step1(void *arg, const struct kube_resp *resp)
         kubestore_watch_leave(w);
         return;
     }
+    kubestore_heard(w->s, resp);
     kubestore_classify(&r, false, resp);
     if (r.code == BASE_OK && arena && contract_json_parse(&root, arena, resp->body, 2, &err) == BASE_OK)
         (void)base_copy_str(rv, sizeof rv,
@@ -185,7 +187,8 @@ void kubestore_proof_run(struct kubestore_watch *w, base_time now)
         for (size_t i = 0; i < WATCH_PROOFS_MAX; i++)
             if (w->proof[i].give_up <= now)
                 w->proof[i].give_up = BASE_TIME_NEVER; /* once */
-        kubestore_watch_want_list(w, 0, true, "no bookmark in time");
+        kubestore_watch_want_list(
+            w, 0, true, kubestore_proof_by_list(w, now) ? "an outage has ended" : "no bookmark in time");
         return;
     }
     if (probe && !w->stream[WATCH_PROBE].call) {
@@ -228,6 +231,11 @@ void kubestore_proof_fini(struct kubestore_watch *w)
             end(&w->proof[i]);
 }
 
+bool kubestore_proof_by_list(const struct kubestore_watch *w, base_time now)
+{
+    return w->back_at != 0 && now - w->back_at < JUST_BACK && w->rows <= KUBESTORE_PAGE;
+}
+
 void kubestore_watch_prove(struct kubestore_watch *w, uint64_t proof_id, base_time timeout)
 {
     base_time now = loop_clock();
@@ -250,6 +258,6 @@ void kubestore_watch_prove(struct kubestore_watch *w, uint64_t proof_id, base_ti
                               .asked = now,
                               .deadline = base_time_add(now, timeout),
                               .retry_at = now,
-                              .give_up = BASE_TIME_NEVER};
+                              .give_up = kubestore_proof_by_list(w, now) ? now : BASE_TIME_NEVER};
     loop_timer_set(w->timer, now); /* goes on in the next iteration */
 }

@@ -138,6 +138,8 @@ static void ended(struct kubestore_watch *w, struct watch_stream *st, const stru
          lived = st->lines || loop_clock() - st->opened >= SHORT_STREAM;
     struct store_resp r = {0};
 
+    if (!st->head)
+        kubestore_heard(w->s, end);
     st->call = NULL;
     st->head = false;
     kubestore_classify(&r, false, end);
@@ -177,6 +179,7 @@ static void on_stream(void *arg, enum kube_stream_what what, struct base_str tex
     switch (what) {
     case KUBE_STREAM_OPEN:
         st->head = true;
+        kubestore_heard(w->s, NULL);
         break;
     case KUBE_STREAM_LINE:
         if (text.len && !line(w, st, text) && !w->dead) {

@@ -17,6 +17,7 @@
 #define BACKOFF_BASE (250 * BASE_MS)
 #define BACKOFF_MAX (10 * BASE_SEC)
 #define LIST_TIMEOUT (60 * BASE_SEC)
+#define HURRY_AGAIN (1 * BASE_SEC)
 
 void kubestore_watch_saw(struct kubestore_watch *w, const char *rv)
 {
@@ -89,6 +90,34 @@ void kubestore_watch_want_list(struct kubestore_watch *w, base_time delay, bool 
         kube_lane_drop(w->s->client, w->lane);
 }
 
+void kubestore_watch_hurry(struct kubestore_watch *w)
+{
+    base_time now = loop_clock(), soon = base_time_add(now, kubestore_watch_moment(w));
+    bool list = false, waits;
+
+    /* a server that comes and goes is not met with a storm */
+    if (w->dead || (w->back_at != 0 && now - w->back_at < HURRY_AGAIN))
+        return;
+    w->back_at = now;
+    if (w->pager && now - w->list_heard >= HURRY_AGAIN) { /* asked during the outage: it may hang for long */
+        w->pager = kubestore_pager_free(w->pager);
+        kube_lane_drop(w->s->client, w->lane);
+        w->list_at = BASE_TIME_NEVER;
+    }
+    waits = w->need_list ? !w->pager && w->list_at > soon : !w->stream[WATCH_MAIN].call && w->main_at > soon;
+    for (size_t i = 0; i < WATCH_PROOFS_MAX; i++)
+        if (w->proof[i].used && w->rows <= KUBESTORE_PAGE) {
+            w->proof[i].give_up = base_time_min(w->proof[i].give_up, soon);
+            list = true;
+        }
+    if (waits && w->need_list)
+        w->list_at = soon;
+    else if (waits)
+        w->main_at = soon;
+    if (waits || list)
+        loop_timer_set(w->timer, soon);
+}
+
 static void leave_quietly(struct kubestore_watch *w)
 {
     if (--w->busy == 0 && w->dead)
@@ -110,6 +139,8 @@ static bool on_begin(void *arg, const char *rv, base_time sent)
         return false;
     }
     w->list_sent = sent;
+    w->list_heard = loop_clock();
+    w->rows_counted = 0;
     (void)base_copy(w->list_rv, sizeof w->list_rv, rv);
     w->partial = true;
     kubestore_watch_tell(w, &n);
@@ -131,6 +162,8 @@ static bool on_row(void *arg, struct base_str text)
         kubestore_watch_leave(w);
         return false;
     }
+    w->rows_counted++;
+    w->list_heard = loop_clock();
     arena = base_arena_new((size_t)1 << 16);
     if (arena && contract_json_parse(&root, arena, text, 2, NULL) == BASE_OK)
         meta = contract_json_get(root, "metadata");
@@ -158,6 +191,8 @@ static void on_listed(void *arg, int code, const struct kube_resp *resp, const s
         kubestore_watch_leave(w);
         return;
     }
+    if (resp)
+        kubestore_heard(w->s, resp);
     if (code != BASE_OK) {
         base_time wait = kubestore_watch_backoff(w, w->list_failures++);
 
@@ -175,6 +210,7 @@ static void on_listed(void *arg, int code, const struct kube_resp *resp, const s
         kubestore_watch_leave(w);
         return;
     }
+    w->rows = w->rows_counted;
     w->need_list = w->partial = false;
     w->list_failures = w->main_failures = 0;
     w->main_at = now;
@@ -195,6 +231,7 @@ static void start_list(struct kubestore_watch *w, base_time now)
     struct base_err err = {0};
 
     memcpy(w->list_floor, w->s->seen[w->kind], sizeof w->list_floor);
+    w->list_heard = now;
     if (kubestore_pager_new(&w->pager, w->s->client, w->s->ns, w->kind, w->selector, w->lane,
                             base_time_add(now, LIST_TIMEOUT), NULL, &fns, w, &err) == BASE_OK)
         return;

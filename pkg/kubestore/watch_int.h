@@ -60,10 +60,13 @@ struct kubestore_watch {
     bool need_list, partial; /* partial: RELIST was told, LISTED was not */
     bool for_proof;          /* the list is step 4 only: if it fails, watching goes on from `version` */
     struct kubestore_pager *pager;
-    base_time list_at;   /* not before */
-    base_time list_sent; /* t0 of the running list */
+    base_time list_at;    /* not before */
+    base_time list_sent;  /* t0 of the running list */
+    base_time list_heard; /* it was started, or something of it came */
     char list_rv[CONTRACT_RV_SIZE], list_floor[CONTRACT_RV_SIZE];
     unsigned list_failures;
+    uint32_t rows, rows_counted; /* of the last whole list; of the running one */
+    base_time back_at;           /* the server began to answer again after an outage; 0 = never */
 
     struct watch_stream stream[WATCH_STREAM_N];
     base_time main_at; /* not before */
@@ -88,6 +91,8 @@ void kubestore_watch_saw(struct kubestore_watch *w, const char *rv);
 /* A full list is due; the streams end. `for_proof`: as step 4 of a proof; what is open is not trusted then.
  */
 void kubestore_watch_want_list(struct kubestore_watch *w, base_time delay, bool for_proof, const char *why);
+/* The server answers again: no more back-off, and for a small collection no waiting for bookmarks. */
+void kubestore_watch_hurry(struct kubestore_watch *w);
 /* A moment, so that the watchers of a restarted server do not list all at once. */
 base_time kubestore_watch_moment(struct kubestore_watch *w);
 /* min(base * 2^n, max) with jitter of a quarter. */
@@ -104,6 +109,8 @@ void kubestore_proof_check(struct kubestore_watch *w);
 /* A full list with this t0 is whole. */
 void kubestore_proof_listed(struct kubestore_watch *w, base_time t0);
 void kubestore_proof_probe_ended(struct kubestore_watch *w);
+/* A collection of one page whose proofs were out of reach until a moment ago: a full list proves at once. */
+bool kubestore_proof_by_list(const struct kubestore_watch *w, base_time now);
 /* What is due now: deadlines, retries of step 1, a probe, step 4. */
 void kubestore_proof_run(struct kubestore_watch *w, base_time now);
 base_time kubestore_proof_next(const struct kubestore_watch *w);

@@ -247,6 +247,151 @@ static void relisted(struct rec *r, const char *how)
     cr_expect(strstr(fake_call(MAIN)->path, "&resourceVersion=200"), "%s", how);
 }
 
+static void on_got(void *arg, const struct store_resp *resp)
+{
+    (void)resp;
+    ++*(unsigned *)arg;
+}
+
+/* A request of another kind: answered with this status (0: no answer). */
+static void other_request(struct rec *r, int http)
+{
+    struct store_req req = {.op = STORE_GET, .kind = CONTRACT_SERVICE, .name = "s1", .timeout = BASE_SEC};
+    struct base_err err = {0};
+    unsigned got = 0;
+
+    cr_assert_eq(kubestore_submit(r->s, &req, on_got, &got, &err), BASE_OK, "%s", err.msg);
+    if (http)
+        fake_answer(fake_call("providerservices/s1"), http, http == 404 ? "NotFound" : "", "{}");
+    else
+        fake_fail(fake_call("providerservices/s1"), BASE_EIO, false);
+    cr_assert_eq(got, 1);
+}
+
+Test(kubestore_watch, an_outage_that_ends_is_not_waited_out)
+{
+    static const int alive[] = {200, 404, 409, 403};
+
+    for (size_t i = 0; i < sizeof alive / sizeof alive[0]; i++) {
+        struct rec *r = running();
+
+        for (int k = 0; k < 8; k++) { /* the back-off is long by now */
+            fake_answer(fake_call(MAIN), 503, "ServiceUnavailable", "{}");
+            if (k < 7)
+                while (!fake_calls(MAIN))
+                    fake_advance(50);
+        }
+        fake_advance(1000);
+        cr_assert_eq(fake_calls(MAIN), 0, "it waits");
+        other_request(r, 503);
+        fake_advance(500);
+        cr_assert_eq(fake_calls(MAIN), 0, "503 is no sign of life");
+        other_request(r, alive[i]);
+        fake_advance(250);
+        cr_assert_eq(fake_calls(MAIN), 1, "the server answers again (%d)", alive[i]);
+        finish(r);
+    }
+}
+
+Test(kubestore_watch, a_list_that_hangs_since_the_outage_is_asked_for_again)
+{
+    struct rec *r = running();
+    base_time sent;
+
+    fake_answer(fake_call(MAIN), 410, "Expired", "{}");
+    fake_advance(300);
+    sent = fake_call(LIST)->sent_at;
+    for (int k = 0; k < 3; k++)
+        other_request(r, 0);
+    fake_advance(500);
+    other_request(r, 200);
+    fake_advance(250);
+    cr_assert_eq(fake_call(LIST)->sent_at, sent, "it is young and may be answered");
+    fake_advance(5000);
+    for (int k = 0; k < 3; k++)
+        other_request(r, 0);
+    other_request(r, 200);
+    fake_advance(250);
+    cr_assert_eq(fake_calls(LIST), 1);
+    cr_assert_gt(fake_call(LIST)->sent_at, sent);
+    cr_assert_eq(fake_drops(), 1, "on another connection");
+    relisted(r, "hanging list");
+    finish(r);
+}
+
+Test(kubestore_watch, a_server_that_asks_for_patience_gets_it)
+{
+    struct rec *r = running();
+
+    for (int k = 0; k < 8; k++) {
+        fake_answer(fake_call(MAIN), 503, "ServiceUnavailable", "{}");
+        if (k < 7)
+            while (!fake_calls(MAIN))
+                fake_advance(50);
+    }
+    fake_advance(1000);
+    for (int k = 0; k < 3; k++) { /* 429 is not the end of the outage */
+        other_request(r, 429);
+        fake_advance(250);
+        cr_assert_eq(fake_calls(MAIN), 0);
+    }
+    finish(r);
+    r = running(); /* nor does a row of them make one */
+    for (int k = 0; k < 4; k++)
+        other_request(r, 429);
+    kubestore_watch_prove(r->w, 7, 10 * BASE_SEC);
+    other_request(r, 200);
+    fake_advance(250);
+    cr_assert_eq(fake_calls(LIST), 0);
+    finish(r);
+}
+
+Test(kubestore_watch, a_server_that_comes_and_goes_is_not_met_with_a_storm)
+{
+    struct rec *r = running();
+    unsigned tries = 0;
+
+    for (int k = 0; k < 8; k++) {
+        fake_answer(fake_call(MAIN), 503, "ServiceUnavailable", "{}");
+        if (k < 7)
+            while (!fake_calls(MAIN))
+                fake_advance(50);
+    }
+    for (int k = 0; k < 50; k++) { /* 5 s: it answers every fourth request */
+        for (int i = 0; i < 3; i++)
+            other_request(r, 503);
+        other_request(r, 200);
+        fake_advance(100);
+        if (fake_calls(MAIN)) {
+            tries++;
+            fake_answer(fake_call(MAIN), 503, "ServiceUnavailable", "{}");
+        }
+    }
+    cr_expect(tries >= 3 && tries <= 6, "%u", tries);
+    finish(r);
+}
+
+Test(kubestore_watch, trouble_of_one_collection_alone_keeps_its_back_off)
+{
+    struct rec *r = running();
+    unsigned tries = 0;
+
+    for (int k = 0; k < 6; k++) {
+        fake_answer(fake_call(MAIN), 503, "ServiceUnavailable", "{}");
+        other_request(r, 200);
+        while (!fake_calls(MAIN))
+            fake_advance(50);
+    }
+    fake_answer(fake_call(MAIN), 503, "ServiceUnavailable", "{}");
+    for (int k = 0; k < 20; k++) { /* others are served all the time: no reason to hurry */
+        other_request(r, 200);
+        fake_advance(200);
+        tries += fake_calls(MAIN);
+    }
+    cr_expect_eq(tries, 0, "%u", tries);
+    finish(r);
+}
+
 Test(kubestore_watch, gone_as_a_status)
 {
     struct rec *r = running();
@@ -492,6 +637,38 @@ static void step4(struct rec *r, base_time asked)
     expect(r, 2, KUBESTORE_LISTED, "", "180");
     expect(r, 3, KUBESTORE_PROVED, "", "180");
     cr_expect(r->n[3].proof == 1 && r->n[3].t0 == t0, "t0 of the list");
+}
+
+Test(kubestore_proof, after_an_outage_a_small_collection_is_proved_by_a_list)
+{
+    struct rec *r = running();
+    unsigned notes;
+
+    for (int k = 0; k < 3; k++)
+        other_request(r, 0);
+    kubestore_watch_prove(r->w, 7, 10 * BASE_SEC);
+    fake_advance(0);
+    fake_fail(fake_call("?limit=1"), BASE_ETIMEDOUT, true);
+    other_request(r, 200); /* it answers again */
+    fake_advance(250);
+    cr_assert_eq(fake_calls(LIST), 1, "no waiting for a bookmark");
+    answer_list("120", object("c1", "90", false), NULL);
+    notes = r->count;
+    cr_assert_eq(r->n[notes - 1].what, KUBESTORE_PROVED);
+    cr_expect_eq(r->n[notes - 1].proof, 7);
+    cr_assert(fake_open(fake_call(MAIN)));
+    kubestore_watch_prove(r->w, 8, 10 * BASE_SEC); /* and so is one that is asked for right after it */
+    fake_advance(0);
+    cr_assert_eq(fake_calls(LIST), 1);
+    answer_list("121", object("c1", "90", false), NULL);
+    cr_assert_eq(r->n[r->count - 1].what, KUBESTORE_PROVED);
+    cr_assert(fake_open(fake_call(MAIN)));
+    fake_advance(3000); /* later on the cheap way is taken again */
+    kubestore_watch_prove(r->w, 9, 10 * BASE_SEC);
+    fake_advance(0);
+    cr_expect_eq(fake_calls(LIST), 0);
+    cr_expect_eq(step1s(), 1);
+    finish(r);
 }
 
 Test(kubestore_proof, no_bookmark_full_list)

@@ -36,9 +36,8 @@ struct masque_h2_limits {                         /* 0 = default */
     uint32_t window, connection_window;           /* what a client may send ahead: 1 MiB, 4 MiB */
     uint32_t unsent;                              /* bytes in the socket that TCP has not sent yet: 16 KiB */
     uint32_t resets;                              /* streams reset, by either side, in a minute: 100 */
-    uint32_t
-        control;    /* frames that are neither data nor requests: 1000 at once, then a tenth of it a second */
-    uint32_t small; /* DATA frames that complete no capsule: 4096 more than do */
+    uint32_t control; /* frames that are no data, a request counts as ten: 1000 at once, a tenth a second */
+    uint32_t small;   /* DATA frames that complete no capsule: 4096 more than do */
 };
 struct masque_h2_config {
     const char *listen;                                /* as for HTTP/3; port 0 picks one */

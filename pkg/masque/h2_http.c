@@ -163,21 +163,23 @@ static void count_frame(struct masque_h2_conn *c, const nghttp2_frame_hd *hd)
     const struct masque_h2_limits *l = &c->h->limits;
     base_time now = c->h->now;
     double n = 1;
+    if (hd->type != NGHTTP2_CONTINUATION)
+        c->headers_since = hd->type == NGHTTP2_HEADERS ? now : 0; /* nothing else may stand within a block */
     switch (hd->type) {
     case NGHTTP2_DATA:
         if (!masque_h2_take(&c->small, now, 1, l->small, l->small / 64.0))
             c->flood = "DATA frames that complete nothing";
         return;
-    case NGHTTP2_HEADERS:
-        n = 0; /* requests are counted by their streams, trailers end one */
+    case NGHTTP2_HEADERS: /* each request is looked at, answered and logged */
+        n = 10;
         break;
     case NGHTTP2_RST_STREAM:
         if (!masque_h2_take(&c->resets, now, 1, l->resets, l->resets / 60.0))
             c->flood = "streams reset too often";
         return;
     case NGHTTP2_WINDOW_UPDATE: /* what we send earns some */
-        if (c->paid >= 1024) {
-            c->paid -= 1024;
+        if (c->earned > 0) {
+            c->earned--;
             return;
         }
         break;
@@ -194,8 +196,6 @@ static int on_begin_frame(nghttp2_session *http, const nghttp2_frame_hd *hd, voi
     if (c->dead)
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     count_frame(c, hd);
-    if (hd->type == NGHTTP2_HEADERS && c->headers_since == 0)
-        c->headers_since = c->h->now;
     return c->flood ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
@@ -218,6 +218,9 @@ static int on_frame_send(nghttp2_session *http, const nghttp2_frame *frame, void
     if (frame->hd.type == NGHTTP2_RST_STREAM &&
         !masque_h2_take(&c->resets, c->h->now, 1, l->resets, l->resets / 60.0))
         c->flood = "streams that had to be reset too often";
+    if (frame->hd.type == NGHTTP2_DATA && c->earned < l->control)
+        c->earned +=
+            2 + (uint32_t)frame->hd.length / 1024; /* WINDOW_UPDATEs: one a stream, one a connection */
     if (frame->hd.type == NGHTTP2_DATA && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
         s = stream_find(c, frame->hd.stream_id);
         if (s && s->refused) /* what the client still sends is of no interest (RFC 9113 section 8.1) */
@@ -351,10 +354,10 @@ int masque_h2_http_setup(struct masque_h2 *h, struct base_err *err)
     nghttp2_session_callbacks_set_on_frame_send_callback(k, on_frame_send);
     nghttp2_session_callbacks_set_on_stream_close_callback(k, on_stream_close);
     nghttp2_option_set_no_closed_streams(h->option, 1);
-    nghttp2_option_set_max_outbound_ack(h->option, l->control);
+    nghttp2_option_set_max_outbound_ack(h->option, 2 * l->control);
     nghttp2_option_set_max_settings(h->option, 16);
     nghttp2_option_set_max_continuations(h->option, 8);
-    nghttp2_option_set_stream_reset_rate_limit(h->option, l->resets, (l->resets + 59) / 60);
+    nghttp2_option_set_stream_reset_rate_limit(h->option, 2 * l->resets, (l->resets + 59) / 60); /* behind ours */
     nghttp2_option_set_max_deflate_dynamic_table_size(h->option, 0);
     nghttp2_option_set_server_fallback_rfc7540_priorities(h->option, 0);
     return BASE_OK;

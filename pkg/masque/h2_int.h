@@ -113,7 +113,7 @@ struct masque_h2_conn {
     uint64_t written;   /* bytes that the kernel has taken */
     uint64_t inner_end; /* of them: behind the last one of a packet; 0 = none */
     struct masque_h2_bucket resets, control, small;
-    uint64_t paid;     /* bytes sent that WINDOW_UPDATEs were not counted against yet */
+    uint32_t earned;   /* WINDOW_UPDATEs that the client may send for what it got */
     const char *flood; /* why the connection has to end; set inside callbacks */
     uint32_t events;
     bool more;        /* TLS has read more from the socket than was its turn */

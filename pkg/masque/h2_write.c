@@ -71,7 +71,6 @@ static enum result push(struct masque_h2_conn *c, base_time (*clock)(void))
             return DEAD;
         }
         c->written += (uint64_t)k;
-        c->paid += (uint64_t)k;
         if (c->wire_inner)
             c->inner_end = c->written;
         c->blocked_since = 0;

@@ -2,7 +2,9 @@
 #include "masque/h2client_test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,9 @@
 
 #include "masque/varint.h"
 
+#include <openssl/core_names.h>
 #include <openssl/err.h>
+#include <openssl/param_build.h>
 
 /* ---- nghttp2 ---- */
 
@@ -220,7 +224,7 @@ static void take_in(struct h2client *c)
 
 void h2client_step(struct h2client *c)
 {
-    if (c->eof)
+    if (c->eof || c->held)
         return;
     if (!c->shaken)
         shake(c);
@@ -241,6 +245,32 @@ static void turn(struct testenv *e)
         h2client_step(c);
 }
 
+/* A key that claims the certificate's public half, which is all that the library compares, with another
+ * private half. */
+static void use_wrong_key(SSL_CTX *ctx)
+{
+    EVP_PKEY *mine = X509_get0_pubkey(SSL_CTX_get0_certificate(ctx)), *other = NULL;
+    EVP_PKEY_CTX *make = EVP_PKEY_CTX_new_from_name(NULL, "EC", NULL);
+    OSSL_PARAM_BLD *b = OSSL_PARAM_BLD_new();
+    BIGNUM *priv = BN_new();
+    uint8_t pub[133];
+    size_t n = 0;
+    cr_assert(mine && make && b && priv && BN_set_word(priv, 12345));
+    cr_assert_eq(EVP_PKEY_get_octet_string_param(mine, OSSL_PKEY_PARAM_PUB_KEY, pub, sizeof pub, &n), 1);
+    cr_assert(OSSL_PARAM_BLD_push_utf8_string(b, OSSL_PKEY_PARAM_GROUP_NAME, "prime256v1", 0) &&
+              OSSL_PARAM_BLD_push_octet_string(b, OSSL_PKEY_PARAM_PUB_KEY, pub, n) &&
+              OSSL_PARAM_BLD_push_BN(b, OSSL_PKEY_PARAM_PRIV_KEY, priv));
+    OSSL_PARAM *params = OSSL_PARAM_BLD_to_param(b);
+    cr_assert(EVP_PKEY_fromdata_init(make) == 1 &&
+              EVP_PKEY_fromdata(make, &other, EVP_PKEY_KEYPAIR, params) == 1);
+    cr_assert_eq(SSL_CTX_use_PrivateKey(ctx, other), 1);
+    OSSL_PARAM_free(params);
+    OSSL_PARAM_BLD_free(b);
+    BN_free(priv);
+    EVP_PKEY_free(other);
+    EVP_PKEY_CTX_free(make);
+}
+
 struct h2client *h2client_new(struct testenv *e, struct h2client_config cfg)
 {
     struct sockaddr_in6 to = {.sin6_family = AF_INET6,
@@ -254,9 +284,9 @@ struct h2client *h2client_new(struct testenv *e, struct h2client_config cfg)
     if (cfg.rcvbuf)
         cr_assert_eq(setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &cfg.rcvbuf, sizeof cfg.rcvbuf), 0);
     c->eof = connect(c->fd, (const struct sockaddr *)&to, sizeof to) != 0;
-    struct timeval tv = {.tv_usec = 100};
-    (void)setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv); /* read as if it did not block */
-    (void)setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof tv);
+    int one = 1;
+    cr_assert_eq(setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one), 0);
+    cr_assert_eq(fcntl(c->fd, F_SETFL, O_NONBLOCK), 0);
     c->ctx = SSL_CTX_new(TLS_client_method());
     if (cfg.tls12)
         (void)SSL_CTX_set_max_proto_version(c->ctx, TLS1_2_VERSION);
@@ -264,6 +294,8 @@ struct h2client *h2client_new(struct testenv *e, struct h2client_config cfg)
     if (cfg.cert_file)
         cr_assert(SSL_CTX_use_certificate_chain_file(c->ctx, cfg.cert_file) == 1 &&
                   SSL_CTX_use_PrivateKey_file(c->ctx, cfg.key_file, SSL_FILETYPE_PEM) == 1);
+    if (cfg.stolen)
+        use_wrong_key(c->ctx);
     c->ssl = SSL_new(c->ctx);
     if (cfg.alpn)
         cr_assert_eq(SSL_set_alpn_protos(c->ssl, (const unsigned char *)cfg.alpn, (unsigned)strlen(cfg.alpn)),

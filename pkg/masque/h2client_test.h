@@ -17,6 +17,7 @@ struct h2client_config {
     const char *alpn;                 /* wire format, e.g. "\2h2"; NULL: none */
     bool no_http;                     /* speaks TLS only; the test writes everything */
     bool tls12;
+    bool stolen;    /* signs with a key that is not the certificate's */
     int32_t window; /* initial stream window, 0 = 64 KiB */
     int rcvbuf;     /* 0 = the system's */
 };
@@ -38,7 +39,7 @@ struct h2client {
     SSL *ssl;
     SSL_CTX *ctx;
     nghttp2_session *http;
-    bool shaken, failed, eof, reset, mute; /* mute: reads nothing from its socket */
+    bool shaken, failed, eof, reset, mute, held; /* mute: reads nothing from its socket; held: does nothing */
     unsigned long tls_error;
     bool connect_protocol, goaway, settings_seen;
     uint32_t goaway_code;

@@ -173,6 +173,20 @@ Test(masque_h3_tls, a_stolen_certificate_without_its_key_is_worth_nothing)
     cr_assert(c->closed);
 }
 
+/* As OpenSSL's and browsers' clients do by default; our groups have no post-quantum one, so the other share
+ * is used. */
+Test(masque_h3_tls, a_client_hello_in_two_datagrams)
+{
+    if (!testtls_has_big_hello())
+        cr_skip("this TLS library has no post-quantum key share");
+    struct testclient *c =
+        testenv_client(e, (struct testclient_config){
+                              .cert_file = e->cert, .key_file = e->key, .alpn = "h3", .big_hello = true});
+    WAIT(e, c->handshaken && c->got_settings);
+    cr_assert_eq(testenv_stats(e).open_connections, 1);
+    cr_assert_eq(testenv_stats(e).handshakes_failed, 0);
+}
+
 Test(masque_h3_tls, alpn_is_h3_or_nothing)
 {
     static const char *const rows[] = {NULL, "hq-interop", "h2", "h3-29"};

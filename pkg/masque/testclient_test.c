@@ -322,7 +322,7 @@ struct testclient *testclient_new(const struct testclient_config *cfg, base_time
     MUST(ngtcp2_conn_client_new(&c->quic, &dcid, &scid, &path,
                                 cfg->version ? cfg->version : NGTCP2_PROTO_VER_V1, &cb, &s, &p, NULL,
                                 c) == 0);
-    c->tls = testtls_new(cfg->cert_file, cfg->key_file, cfg->alpn, &c->ref);
+    c->tls = testtls_new(cfg->cert_file, cfg->key_file, cfg->alpn, cfg->big_hello, &c->ref);
     ngtcp2_conn_set_tls_native_handle(c->quic, testtls_native_handle(c->tls));
     return c;
 }

@@ -20,12 +20,14 @@
 
 /* testtls_test.c: the client's TLS, with whichever library ngtcp2 has here. The server is not verified. */
 struct testtls;
-struct testtls *testtls_new(const char *cert_file, const char *key_file, const char *alpn,
+/* `big_hello`: offers a post-quantum key share, so that the ClientHello needs two datagrams. */
+struct testtls *testtls_new(const char *cert_file, const char *key_file, const char *alpn, bool big_hello,
                             ngtcp2_crypto_conn_ref *ref);
 void *testtls_native_handle(struct testtls *t);
 void testtls_free(struct testtls *t);
 /* Whether the library lets a client use a certificate with a key that does not belong to it. */
 bool testtls_takes_mismatch(void);
+bool testtls_has_big_hello(void);
 
 enum { TESTCLIENT_STREAMS = 10, TESTCLIENT_DATAGRAMS = 128, TESTCLIENT_BODY = 65536 };
 
@@ -33,6 +35,7 @@ struct testclient_config {
     uint16_t port;
     const char *cert_file, *key_file; /* NULL = no certificate */
     const char *alpn;                 /* NULL = no ALPN extension */
+    bool big_hello;                   /* see testtls_new */
     bool no_h3_datagram;              /* SETTINGS_H3_DATAGRAM is left out */
     bool no_http;                     /* sends nothing after the handshake, no SETTINGS either */
     uint64_t max_datagram_frame_size; /* 0 = 65535; 1 = the parameter is left out */

@@ -20,6 +20,8 @@ base_time testenv_clock(void)
 static void on_request(void *arg, const struct masque_request *rq)
 {
     struct testenv *e = arg;
+    if (e->quiet)
+        return;
     cr_assert(e->n_rq < TESTENV_MAX);
     e->rq[e->n_rq++] = *rq;
     if (e->on_request)
@@ -50,6 +52,10 @@ static void on_packet(void *arg, uint64_t flow, uint8_t *pkt, size_t len)
 static void on_ended(void *arg, uint64_t flow, enum masque_end why, const char *detail)
 {
     struct testenv *e = arg;
+    if (e->quiet) {
+        e->n_ended += e->n_ended < TESTENV_MAX;
+        return;
+    }
     cr_assert(e->n_ended < TESTENV_MAX);
     for (unsigned i = 0; i < e->n_ended; i++)
         cr_assert_neq(e->ended[i].flow, flow, "flow %d ended twice", (int)flow);

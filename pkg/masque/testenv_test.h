@@ -34,6 +34,7 @@ struct testenv {
     struct base_prefix prefix, routes[2];
 
     enum testenv_answer answer;
+    bool quiet; /* requests, packets and ends are counted, not kept */
     struct masque_request rq[TESTENV_MAX];
     unsigned n_rq;
     struct {

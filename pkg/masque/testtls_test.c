@@ -15,13 +15,15 @@ struct testtls {
     ngtcp2_crypto_ossl_ctx *octx;
 };
 
-struct testtls *testtls_new(const char *cert_file, const char *key_file, const char *alpn,
+struct testtls *testtls_new(const char *cert_file, const char *key_file, const char *alpn, bool big_hello,
                             ngtcp2_crypto_conn_ref *ref)
 {
     struct testtls *t = calloc(1, sizeof *t);
     if (!t || !(t->ctx = SSL_CTX_new(TLS_client_method())))
         abort();
     SSL_CTX_set_min_proto_version(t->ctx, TLS1_3_VERSION);
+    if (SSL_CTX_set1_groups_list(t->ctx, big_hello ? "X25519MLKEM768:X25519" : "X25519:P-256") != 1)
+        abort();
     if (cert_file && (SSL_CTX_use_certificate_chain_file(t->ctx, cert_file) != 1 ||
                       SSL_CTX_use_PrivateKey_file(t->ctx, key_file, SSL_FILETYPE_PEM) != 1))
         abort();
@@ -62,6 +64,11 @@ bool testtls_takes_mismatch(void)
     return false;
 }
 
+bool testtls_has_big_hello(void)
+{
+    return true;
+}
+
 #else
 
 #include <gnutls/gnutls.h>
@@ -72,7 +79,7 @@ struct testtls {
     gnutls_certificate_credentials_t cred;
 };
 
-struct testtls *testtls_new(const char *cert_file, const char *key_file, const char *alpn,
+struct testtls *testtls_new(const char *cert_file, const char *key_file, const char *alpn, bool big_hello,
                             ngtcp2_crypto_conn_ref *ref)
 {
     struct testtls *t = calloc(1, sizeof *t);
@@ -118,6 +125,11 @@ void testtls_free(struct testtls *t)
 bool testtls_takes_mismatch(void)
 {
     return true;
+}
+
+bool testtls_has_big_hello(void)
+{
+    return false;
 }
 
 #endif

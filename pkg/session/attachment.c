@@ -305,7 +305,7 @@ void session_att_row(struct session_core *c, const struct contract_attachment *r
             return;
         a->have_row = false;
     } else {
-        if (a->have_row && base_uuid_eq(&a->row.meta.uid, &row->meta.uid))
+        if (a->have_row)
             session_regress_listed(c, CONTRACT_ATTACHMENT, a->row.meta.rv, row->meta.rv);
         apply(a, row);
     }

@@ -168,7 +168,7 @@ static void not_landed(struct session_core *c, struct session_conn *n, const cha
     a->epoch = n->op_epoch;
     a->lease_uuid = n->lease_uuid;
     a->correlation = n->op_correlation;
-    a->effect_possible = possible;
+    a->effect_possible = possible && !base_mutant("audit.outcome-unknown");
 }
 
 /* An ordinary acquire met a row, held, released or expired: refused with the epoch that was observed. The way

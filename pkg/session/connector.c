@@ -41,24 +41,13 @@ static const char *ev_name(enum conn_ev ev)
 
 /* ---- the waiting request
  * ---------------------------------------------------------------------------------------- */
-static bool said_already(struct session_core *c, struct session_said *said, const char *reason,
-                         const char *credential)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (const char *p = credential; *p; p++)
-        h = (h ^ (uint8_t)*p) * UINT64_C(0x100000001b3);
-    if (said->reason == reason && said->credential == h && c->now < base_time_add(said->at, 10 * BASE_SEC))
-        return true;
-    *said = (struct session_said){.reason = reason, .credential = h, .at = c->now};
-    return false;
-}
-
 void session_refuse(struct session_core *c, struct session_conn *n, uint64_t flow, struct session_reason why,
                     unsigned retry_after, const struct base_correlation *correlation,
                     const char *credential_id)
 {
-    /* clients retry every 100 ms: the same refusal of the same credential is recorded once in 10 s */
-    if (!said_already(c, n ? &n->said : &c->said, why.name, credential_id)) {
+    /* each one: clients retry every 100 ms, and the driver adds equal ones up (audit/sum.h), never silently
+     */
+    if (!base_mutant("audit.refusal")) {
         struct session_audit *a = session_audit(c, SESSION_AUDIT_REJECT, false, why.name, n ? n->b.name : "");
         a->correlation = *correlation;
         (void)base_copy(a->credential_id, sizeof a->credential_id, credential_id);
@@ -95,6 +84,7 @@ void session_refuse_wait(struct session_core *c, struct session_conn *n, struct 
         return;
     uint64_t flow = n->req.flow;
     session_refuse(c, n, flow, why, retry_after, &n->req.correlation, n->req.credential_id);
+    session_report_refused(c, n, why);
     drop_wait(c, n);
 }
 
@@ -142,6 +132,8 @@ static void admit(struct session_core *c, struct session_conn *n)
     n->ses.correlation = n->req.correlation;
     memcpy(n->ses.digest, n->req.digest, sizeof n->ses.digest);
     (void)base_copy(n->ses.credential_id, sizeof n->ses.credential_id, n->req.credential_id);
+    n->ses.identity_kind = n->req.identity_kind;
+    memcpy(n->ses.identity, n->req.identity, sizeof n->ses.identity);
     n->ses.standing = n->req.standing;
     n->ses.refused = AUTHORITY_OK;
     n->ses.keep = false;
@@ -164,7 +156,6 @@ static void admit(struct session_core *c, struct session_conn *n)
     fx->u.admit.deadline = n->ses.deadline;
     n->req.flow = 0; /* its flow is the session's now */
     session_report_opened(c, n);
-    n->said.reason = NULL;
     session_policy_begin(c, n);
 }
 
@@ -233,7 +224,7 @@ static void record_end(struct session_core *c, struct session_conn *n, struct se
     (void)base_copy(a->old_holder, sizeof a->old_holder, c->cfg.node);
     (void)base_copy(a->new_holder, sizeof a->new_holder, n->claim.mine ? "" : n->claim.holder);
     (void)base_copy(a->credential_id, sizeof a->credential_id, n->ses.credential_id);
-    a->effect_possible = true;
+    a->effect_possible = !base_mutant("audit.effect-possible");
 }
 
 static void remark(struct session_core *c, struct session_conn *n, const char *by, struct session_reason why)
@@ -837,8 +828,8 @@ void session_conn_settle(struct session_core *c, struct session_conn *n)
     if (n->policy.ask != 0 && c->now >= n->policy.by)
         session_policy_told(c, n, n->policy.ask, &(struct authority_answer){.verdict = AUTHORITY_UNAVAILABLE},
                             c->now);
+    session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_SETTLE});
     session_report_settle(c, n);
-    session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_SETTLE}); /* and sets the timer, for all of it */
     session_conn_free_if_idle(c, n);
 }
 
@@ -869,8 +860,8 @@ void session_conn_wake(struct session_core *c, struct session_conn *n)
         break;
     }
     case CONN_FORWARDING: {
-        /* what stands in the fence is the deadline, or earlier; 0 in a gap */
-        at = base_time_min(at, n->ses.deadline != 0 ? n->ses.deadline : session_deadline(c, n, NULL));
+        base_time deadline = session_deadline(c, n, NULL);
+        at = base_time_min(at, deadline);
         if (n->policy.ask == 0)
             at = base_time_min(at, n->policy.at);
         break;

@@ -444,18 +444,25 @@ Test(session_refuse, more_bindings_than_the_limit)
     world_free(w);
 }
 
-Test(session_refuse, repeats_are_recorded_once)
+/* The driver adds equal ones up (audit/sum.h); the core leaves none out, whoever comes in between. */
+Test(session_refuse, every_one_is_an_event_of_the_trail)
 {
     struct world *w = world_usual(1);
     w->node[0].by_reason_n = 0;
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < 25; i++) {
         (void)request(w, SESSION_ID_URI, "spiffe://acme/nobody");
+        if (i % 2)
+            (void)request(w, SESSION_ID_NONE, "");
         world_run(w, 100 * W_MS);
     }
-    unsigned n = 0;
-    for (unsigned i = 0; i < w->node[0].by_reason_n; i++)
+    unsigned n = 0, other = 0;
+    for (unsigned i = 0; i < w->node[0].by_reason_n; i++) {
         n += strcmp(w->node[0].by_reason[i], "NoBinding") == 0;
-    cr_assert_eq(n, 1, "%u", n);
+        other += strcmp(w->node[0].by_reason[i], "NoIdentity") == 0;
+    }
+    cr_assert_eq(n, 25, "%u", n);
+    cr_assert_eq(other, 12, "%u", other);
+    cr_assert_eq(w->node[0].audits[SESSION_AUDIT_REJECT], 37);
     world_free(w);
 }
 
@@ -780,4 +787,40 @@ Test(session_report, a_report_that_cannot_be_written_disturbs_nobody)
             cr_assert_str_eq(world_get(w, "acme.site1")->u.binding.status.last.node, "edge1", "tried again");
         world_free(w);
     }
+}
+
+/* A node whose disk does not take records refuses its connectors, and the binding says so, once. */
+Test(session_report, a_refusal_for_want_of_a_durable_record_is_a_condition)
+{
+    struct world *w = world_usual(2);
+    (void)world_session(w, 1);
+    world_run(w, 3 * W_SEC);
+    struct contract_binding_status before = world_get(w, "acme.site1")->u.binding.status;
+    cr_assert_eq(before.ready.status, CONTRACT_COND_TRUE);
+    w->node[0].audit_fails = true;
+    struct w_flow *f = world_session(w, 0);
+    cr_assert_eq(f->status, 503);
+    cr_assert_not_null(strstr(f->reason, "AuditUnavailable"), "%s", f->reason);
+    world_run(w, 2 * W_SEC);
+    struct contract_binding_status *s = &world_get(w, "acme.site1")->u.binding.status;
+    cr_assert_eq(s->ready.status, CONTRACT_COND_FALSE);
+    cr_assert_str_eq(s->ready.reason, "AuditUnavailable");
+    cr_assert_not_null(strstr(s->ready.message, "edge1"), "%s", s->ready.message);
+    cr_assert_gt(s->ready.transition, before.ready.transition);
+    cr_assert_eq(memcmp(&s->last, &before.last, sizeof s->last), 0, "no session was there to report");
+    unsigned writes = w->node[0].writes[CONTRACT_BINDING];
+    for (int i = 0; i < 5; i++) {
+        cr_assert_eq(world_session(w, 0)->status, 503);
+        world_run(w, 2 * W_SEC);
+    }
+    cr_assert_eq(w->node[0].writes[CONTRACT_BINDING], writes, "said once");
+    w->node[0].audit_fails = false;
+    world_run(w, 10 * W_SEC);
+    cr_assert_eq(world_session(w, 0)->status, 200);
+    world_run(w, 3 * W_SEC);
+    s = &world_get(w, "acme.site1")->u.binding.status;
+    cr_assert_eq(s->ready.status, CONTRACT_COND_TRUE);
+    cr_assert_str_eq(s->ready.reason, "SessionOpen");
+    cr_assert_str_eq(s->last.node, "edge1");
+    world_free(w);
 }

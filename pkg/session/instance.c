@@ -866,7 +866,7 @@ void session_inst_row(struct session_core *c, const struct contract_instance *ro
         session_inst_event(c, INST_EV_GONE, NULL);
         return;
     }
-    if (i->have_row && base_uuid_eq(&i->row.meta.uid, &row->meta.uid))
+    if (i->have_row)
         session_regress_listed(c, CONTRACT_INSTANCE, i->row.meta.rv, row->meta.rv);
     if (!i->have_watched || !base_uuid_eq(&i->watched.meta.uid, &row->meta.uid) ||
         (base_rv_cmp(row->meta.rv, i->watched.meta.rv, &order) == BASE_OK && order > 0)) {

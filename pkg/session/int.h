@@ -250,14 +250,11 @@ struct session_wait { /* a request that waits; flow 0 = none */
     char identity[AUTHORITY_IDENTITY_SIZE]; /* "" = not known yet */
     struct authority_standing standing;
 };
-struct session_said { /* the last audited refusal: repeats are recorded once in 10 s */
-    const char *reason;
-    uint64_t credential;
-    base_time at;
-};
 struct session_report { /* binding.status.lastSession: a report, never an authority; written when there is
                            time */
     bool due, closed;
+    bool session; /* there is news of a session */
+    bool sick;    /* this node refused the connector for want of a durable record */
     base_time at; /* when to write it */
     uint64_t ask;
     base_time ask_by;
@@ -297,17 +294,18 @@ struct session_conn {
     struct authority_binding b;
     base_time b_t0;    /* row proof of the binding */
     uint32_t svc, att; /* hints; checked by name at each use */
-    uint32_t next;     /* chain of the name map, or of the free list: index + 1, 0 = the end */
+    uint32_t next;     /* chain of the name map, or of the free list */
 
-    struct session_wait req; /* its identity is the session's while there is no request: a session is retired
-                                at its policy before the next request takes the place */
-    struct {                 /* flow 0 = none */
+    struct session_wait req;
+    struct { /* flow 0 = none */
         uint64_t flow, generation;
         base_time deadline; /* in the fence slot */
         enum session_transport transport;
         uint8_t digest[AUTHORITY_DIGEST_SIZE];
         char credential_id[65];
         struct base_correlation correlation;
+        enum contract_identity_kind identity_kind;
+        char identity[AUTHORITY_IDENTITY_SIZE];
         struct authority_standing standing;
         enum authority_reason refused; /* what the policy said when it was asked again */
         bool keep;                     /* being stopped, but the claim may serve a successor */
@@ -323,10 +321,6 @@ struct session_conn {
         int64_t epoch;
     } expired;
     bool reread; /* the binding was read again after the claim landed */
-
-    bool saying;             /* the write on its way says so, and is no report */
-    bool recheck, ambiguous; /* another binding names one of its identities, too */
-    base_time say_at;        /* when to write that, or that it is over; 0 = nothing to say */
 
     /* what is going on */
     uint64_t ask, ask_binding, ask_service;
@@ -369,7 +363,6 @@ struct session_conn {
     struct base_uuid
         cached_uid; /* a row of ours that the watch has shown before its write was known to have landed */
     char cached_rv[CONTRACT_RV_SIZE]; /* the newest version of it that the watch has shown */
-    struct session_said said;
     struct session_report report;
 };
 
@@ -412,7 +405,7 @@ struct session_timers {
     uint32_t n; /* entities */
     uint32_t n_heap;
     uint32_t *heap; /* entity numbers, least time first */
-    uint32_t *pos;  /* entity -> place in the heap + 1, 0 = not in it */
+    uint32_t *pos;  /* entity -> place in the heap, UINT32_MAX = not in it */
     base_time *at;
     uint32_t *queue; /* ring of entities with work to do */
     uint8_t *queued;
@@ -463,9 +456,8 @@ struct session_core {
     uint32_t guest_free, guest_fresh; /* from guest_fresh on they were never used */
     struct contract_claim *desk;
     int16_t desk_free[SESSION_DESKS];
-    unsigned n_desks, n_desk_free;               /* a connector has one at most */
-    uint32_t *name_bucket, name_mask, conn_free; /* index + 1, 0 = none */
-    uint32_t conn_fresh, job_fresh;              /* from here on they were never used */
+    unsigned n_desks, n_desk_free; /* a connector has one at most */
+    uint32_t *name_bucket, name_mask, conn_free;
     struct authority_index *identities;
     struct session_timers timers;
     struct session_flows flows;
@@ -475,7 +467,6 @@ struct session_core {
 
     bool cond_ready;
     const char *cond_reason;
-    struct session_said said; /* refusals that are no connector's */
 };
 
 static inline uint32_t session_entity_att(const struct session_core *c, const struct session_attachment *a)
@@ -720,6 +711,7 @@ void session_policy_retire(struct session_core *c, struct session_conn *n);
  */
 void session_report_opened(struct session_core *c, struct session_conn *n);
 void session_report_closed(struct session_core *c, struct session_conn *n);
+void session_report_refused(struct session_core *c, struct session_conn *n, struct session_reason why);
 void session_report_settle(struct session_core *c, struct session_conn *n);
 void session_report_answer(struct session_core *c, struct session_conn *n, const struct session_answer *an);
 base_time session_report_wake(const struct session_conn *n);

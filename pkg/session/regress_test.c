@@ -122,6 +122,27 @@ Test(session_regress, is_seen_in_a_list_of_any_collection)
     }
 }
 
+/* The newer one has another UID (simulator seed 6128): the list shows what was there before it. */
+Test(session_regress, is_seen_in_a_list_that_shows_an_object_before_it_was_made_again)
+{
+    struct world *w = world_usual(1);
+    struct session_in in = {.ev = SESSION_EV_RELIST}, row = {.ev = SESSION_EV_ROW};
+    world_run(w, 2 * W_SEC);
+    struct contract_object *o = world_get(w, "acme.site1"), old = *o;
+    o->u.meta.uid = world_uuid(w);
+    world_touch(w, o);
+    world_run(w, W_SEC);
+    cr_assert(w->node[0].ready);
+    in.u.collection = row.u.row.kind = CONTRACT_BINDING;
+    row.u.row.object = &old;
+    base_copy(in.version, sizeof in.version, o->u.meta.rv);
+    world_event(w, 0, &in);
+    world_event(w, 0, &row);
+    cr_assert(!w->node[0].ready);
+    cr_assert_str_eq(w->node[0].ready_reason, "EpochRegressed");
+    world_free(w);
+}
+
 Test(session_regress, waits_for_the_longest_lease_that_was_seen)
 {
     struct world *w = world_usual(1);

@@ -78,6 +78,11 @@ Test(session_write, claim_write_with_a_lost_answer)
         struct contract_claim *k = world_claim(w, claim_name(w));
         cr_assert_eq(k ? k->spec.epoch : 0, rows[i].epoch, "%s: epoch %lld", rows[i].what,
                      (long long)(k ? k->spec.epoch : 0));
+        if (rows[i].fault == W_LOST) { /* evidence, not a claim of exactly-once */
+            const struct session_audit *a = &w->node[0].last_audit[SESSION_AUDIT_REJECT];
+            cr_assert_str_eq(a->reason, "OutcomeUnknown", "%s", rows[i].what);
+            cr_assert(a->effect_possible, "%s", rows[i].what);
+        }
         cr_assert_eq(world_passes(w, f), rows[i].status == 200, "%s", rows[i].what);
         world_free(w);
     }

@@ -15,6 +15,7 @@
 #include "fence/fence.h"
 #include "loop/loop.h"
 #include "tun/link.h"
+#include "tun/offload.h"
 
 #define TUN_NODE "/dev/net/tun"
 
@@ -24,7 +25,7 @@ enum {
     QUEUE_LEN_DEFAULT = 500,
 };
 
-_Static_assert(sizeof(struct virtio_net_hdr) == TUN_HEADROOM, "the short virtio header");
+_Static_assert((int)TUN_OFFLOAD_HEADER == (int)TUN_HEADROOM, "the header is what stands before a packet");
 
 struct tun {
     int fd;
@@ -239,37 +240,6 @@ static int lost(const struct tun *t, int e, struct base_err *err)
     return base_err_sys(err, BASE_ECLOSED, e, "TUN device '%s' is gone", t->device);
 }
 
-/* Completes what the kernel left to a checksum offload, and refuses what it left to segmentation. With
- * offloads off it leaves neither; a queue of another process can switch them on for the whole device. */
-static bool finish_offload(uint8_t *buf, size_t len)
-{
-    struct virtio_net_hdr h;
-    uint8_t *pkt = buf + TUN_HEADROOM;
-    uint64_t sum = 0;
-    size_t at;
-
-    memcpy(&h, buf, sizeof h);
-    if (h.gso_type != VIRTIO_NET_HDR_GSO_NONE)
-        return false;
-    if (!(h.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM))
-        return true;
-    if (h.csum_start >= len || (size_t)h.csum_start + h.csum_offset + 2 > len)
-        return false;
-    /* The field holds the pseudo-header's sum already. */
-    for (at = h.csum_start; at + 1 < len; at += 2)
-        sum += (uint64_t)(pkt[at] << 8 | pkt[at + 1]);
-    if (at < len)
-        sum += (uint64_t)pkt[at] << 8;
-    while (sum >> 16)
-        sum = (sum & 0xffff) + (sum >> 16);
-    sum = ~sum & 0xffff;
-    if (sum == 0)
-        sum = 0xffff; /* UDP's "no checksum" is spelled otherwise; for the others both are zero */
-    pkt[h.csum_start + h.csum_offset] = (uint8_t)(sum >> 8);
-    pkt[h.csum_start + h.csum_offset + 1] = (uint8_t)sum;
-    return true;
-}
-
 int tun_read(struct tun *t, unsigned max, tun_packet_fn fn, void *arg, struct base_err *err)
 {
     for (unsigned i = 0; i < max; i++) {
@@ -286,7 +256,7 @@ int tun_read(struct tun *t, unsigned max, tun_packet_fn fn, void *arg, struct ba
                 return lost(t, e, err);
             continue; /* one packet that the kernel could not copy */
         }
-        if ((size_t)n > TUN_HEADROOM && fn && finish_offload(t->buf, (size_t)n - TUN_HEADROOM))
+        if ((size_t)n > TUN_HEADROOM && fn && tun_offload_finish(t->buf, (size_t)n - TUN_HEADROOM))
             fn(arg, t->buf + TUN_HEADROOM, (size_t)n - TUN_HEADROOM);
     }
     return BASE_OK;

@@ -245,6 +245,11 @@ n=$(cap_count e1 in $((gate + 1000000)) "$until") # 1 ms: the way from the gate 
 [ "$n" = 0 ] || fail "$n packets came through edge1 after its gate was closed"
 e=$(event "$susp" '.event == "refused"') || fail "the suspended connector is not refused"
 tl connector "refused meanwhile with $(jq .status <<<"$e")"
+tl operator "kubectl holdfast explain site-1"
+explains '^acme.site-1: nobody has authority to forward' 'an operator has suspended the binding .*which has happened' \
+    'Next: set spec.suspended to false' 'what takeover allowed released Closed Ready=True' 'Ended by: reject at [^ ]+ on edge1 \(Suspended\)' \
+    'effect: possible' 'no 2\. the object names this holder' 'no 3\. the foundation accepted this epoch' 'closed up to epoch [0-9]+' \
+    'reject refused Suspended rc-[0-9a-f]{24}' || fail "kubectl holdfast explain does not say: $missing"
 mark=$(now_ns)
 k operator patch cb acme.site-1 --type merge -p '{"spec":{"suspended":false}}' >/dev/null
 must resumed 5 "the resume is in the API server" api_received "$mark" patch connectorbindings acme.site-1

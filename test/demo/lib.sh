@@ -38,3 +38,17 @@ must() { # VARIABLE SECONDS WHAT COMMAND...
     shift
     ret_must=$(await "$@") || fail "not seen within $1 s: $2"
 }
+
+# explains: what `kubectl holdfast explain` says of the suspended connector, from the objects and both nodes' trails; shown whole.
+# Without one of these words the demo fails, and $missing names it.
+missing=''
+explains() {
+    local words text
+    lab exec "$D" api "${PROBE%/*}/kubectl-holdfast" explain site-1 "$D"/nodes/edge1/audit "$D"/nodes/edge2/audit --kubeconfig "$D/api/operator.kubeconfig" \
+        >"$D/explain.txt" 2>"$D/explain.err" || { missing="anything: $(cat "$D/explain.err")"; return 1; }
+    sed 's/^/              | /' "$D/explain.txt"
+    text=$(tr -s ' \n' ' ' <"$D/explain.txt")
+    for words in "$@"; do
+        grep -qE -- "$words" <<<"$text" || { missing=$words; return 1; }
+    done
+}

@@ -99,8 +99,7 @@ void fnd_attachment_row(struct fnd_core *c, const struct fnd_in *in)
         return;
     a->row.in |= FND_BIT(FND_ATTACHMENTS);
     a->row.unlisted &= (uint8_t)~FND_BIT(FND_ATTACHMENTS);
-    if (base_uuid_eq(&a->obj.meta.uid, &o->meta.uid))
-        fnd_regress_listed(c, FND_ATTACHMENTS, &a->row, o->meta.rv);
+    fnd_regress_listed(c, FND_ATTACHMENTS, &a->row, o->meta.rv);
     if (fnd_row_news(&a->row, o->meta.rv) == FND_NEWS_CONTENT)
         apply(c, a, o);
 }

@@ -87,8 +87,11 @@ static bool below_record(struct fnd_core *c, const struct contract_claim *o)
 
     if (!r || c->regressed_at)
         return false;
+    /* a tombstone for an epoch that was not looked at here came from a row with a later one */
     return r->accepted > o->spec.epoch || r->tomb > o->spec.epoch ||
-           (r->accepted == o->spec.epoch && !base_uuid_eq(&r->nonce, &o->spec.lease_uuid));
+           (r->accepted == o->spec.epoch && !base_uuid_eq(&r->nonce, &o->spec.lease_uuid)) ||
+           (r->tomb == o->spec.epoch && r->accepted < r->tomb && fnd_is_me(c, &o->spec.holder) &&
+            !o->meta.deleting);
 }
 
 static void apply(struct fnd_core *c, struct fnd_claim *cl, const struct contract_claim *o)
@@ -131,8 +134,7 @@ void fnd_claim_row(struct fnd_core *c, const struct fnd_in *in)
     }
     cl->row.in |= FND_BIT(in->coll);
     cl->row.unlisted &= (uint8_t)~FND_BIT(in->coll);
-    if (base_uuid_eq(&cl->obj.meta.uid, &o->meta.uid))
-        fnd_regress_listed(c, in->coll, &cl->row, o->meta.rv);
+    fnd_regress_listed(c, in->coll, &cl->row, o->meta.rv);
     if (fnd_row_news(&cl->row, o->meta.rv) == FND_NEWS_CONTENT)
         apply(c, cl, o);
 }
@@ -192,8 +194,7 @@ bool fnd_claim_answer(struct fnd_core *c, const struct fnd_in *in)
             cl->row.read = cl->row.left = false;
         } else {
             /* Older than what has been applied: it proves nothing and changes nothing. */
-            if (base_uuid_eq(&cl->obj.meta.uid, &o->meta.uid))
-                fnd_regress_answer(c, &cl->row, o->meta.rv, in->sent);
+            fnd_regress_answer(c, &cl->row, o->meta.rv, in->sent);
             if (ask == FND_ASK_GET && cl->row.read)
                 cl->row.retry_at = base_time_add(c->now, 50 * BASE_MS);
             return true;

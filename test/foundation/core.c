@@ -215,9 +215,7 @@ static void proved(struct fnd_core *c, const struct fnd_in *in, bool yes)
         return; /* an answer to a question that nobody waits for */
     s->running = false;
     if (!yes) {
-        s->not_before = base_time_add(c->now, BASE_SEC);
-        s->next_at =
-            base_time_min(base_time_max(s->next_at, s->not_before), base_time_add(c->now, 2 * BASE_SEC));
+        s->not_before = s->next_at = base_time_add(c->now, fnd_jitter(c, 500 * BASE_MS));
         return;
     }
     if (in->coll == FND_HELD)
@@ -348,6 +346,11 @@ static void event(struct fnd_core *c, const struct fnd_in *in)
         break;
     case FND_EV_LISTED:
         listed(c, in->coll);
+        /* a full consistent list is itself a proof (contract section 5, step 4) */
+        if (in->t0 > 0 && in->coll == FND_HELD)
+            fnd_claim_proved(c, in->coll, in->t0);
+        if (in->t0 > 0 && in->coll == FND_SERVICES)
+            fnd_service_proved(c, in->t0);
         break;
     case FND_EV_PROVED:
         proved(c, in, true);

@@ -81,6 +81,47 @@ Test(foundation_deadline, a_proof_extends_and_a_renewal_alone_does_not)
     rig_fini(&r);
 }
 
+Test(foundation_deadline, a_full_list_is_a_proof_of_its_own)
+{
+    struct rig r;
+    struct contract_object o = {.kind = CONTRACT_CLAIM};
+    base_time was;
+
+    rig_open(&r);
+    was = r.gate;
+    r.no_proofs = true;
+    rig_run(&r, 15 * BASE_SEC, true);
+    o.u.claim = r.claim;
+    rig_feed(&r, &(struct fnd_in){.ev = FND_EV_RELIST, .coll = FND_HELD});
+    rig_feed(&r, &(struct fnd_in){.ev = FND_EV_ROW, .coll = FND_HELD, .object = &o});
+    rig_feed(&r, &(struct fnd_in){.ev = FND_EV_LISTED, .coll = FND_HELD, .t0 = r.now});
+    rig_run(&r, BASE_MS, false);
+    cr_assert_eq(r.gate, was, "the services are not proved yet");
+    o.kind = CONTRACT_SERVICE;
+    o.u.service = r.svc;
+    rig_feed(&r, &(struct fnd_in){.ev = FND_EV_RELIST, .coll = FND_SERVICES});
+    rig_feed(&r, &(struct fnd_in){.ev = FND_EV_ROW, .coll = FND_SERVICES, .object = &o});
+    rig_feed(&r, &(struct fnd_in){.ev = FND_EV_LISTED, .coll = FND_SERVICES, .t0 = r.now});
+    rig_run(&r, BASE_MS, false);
+    cr_assert(r.gate > was && r.gate <= r.now + L, "%lld", (long long)(r.gate - r.now));
+    rig_fini(&r);
+}
+
+Test(foundation_deadline, a_proof_that_failed_is_tried_again_within_half_a_second)
+{
+    struct rig r;
+    unsigned from, n;
+
+    rig_open(&r);
+    r.bad_proofs = true;
+    rig_run(&r, 11 * BASE_SEC, true); /* the first one has failed by then */
+    from = r.n_trace;
+    rig_run(&r, 5 * BASE_SEC, true);
+    n = rig_count(&r, FND_FX_PROVE, from);
+    cr_expect(n >= 2 * 9 && n <= 2 * 12, "%u proofs of two collections in 5 s", n);
+    rig_fini(&r);
+}
+
 Test(foundation_deadline, a_renewal_that_comes_after_the_proof_does_not_move_it)
 {
     struct rig r;

@@ -88,6 +88,11 @@ static void close_group(struct fnd_core *c, struct fnd_claim *cl, const struct b
     if (r) {
         if (r->tomb < epoch)
             r->tomb = epoch;
+        /* whose epoch that was: with another leaseUUID it would be of another history */
+        if (r->accepted < epoch && base_uuid_eq(uid, &cl->obj.meta.uid) && epoch == cl->obj.spec.epoch) {
+            r->accepted = epoch;
+            r->nonce = cl->obj.spec.lease_uuid;
+        }
         fnd_record_emit(c, r, k->op_id);
     }
     if (shut) {

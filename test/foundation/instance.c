@@ -117,8 +117,7 @@ void fnd_instance_row(struct fnd_core *c, const struct fnd_in *in)
     }
     i->row.in |= FND_BIT(FND_INSTANCES);
     i->row.unlisted &= (uint8_t)~FND_BIT(FND_INSTANCES);
-    if (base_uuid_eq(&i->obj.meta.uid, &o->meta.uid))
-        fnd_regress_listed(c, FND_INSTANCES, &i->row, o->meta.rv);
+    fnd_regress_listed(c, FND_INSTANCES, &i->row, o->meta.rv);
     if (fnd_row_news(&i->row, o->meta.rv) == FND_NEWS_CONTENT)
         apply(c, i, o);
 }
@@ -140,7 +139,7 @@ bool fnd_instance_answer(struct fnd_core *c, const struct fnd_in *in)
                 i->row.read = false;
             else if (ask == FND_ASK_GET)
                 i->row.retry_at = base_time_add(c->now, 50 * BASE_MS);
-            if (news == FND_NEWS_OLD && base_uuid_eq(&i->obj.meta.uid, &in->object->u.meta.uid))
+            if (news == FND_NEWS_OLD)
                 fnd_regress_answer(c, &i->row, in->object->u.meta.rv, in->sent);
         } else if (ask == FND_ASK_STATUS && (in->code == BASE_EDENIED || in->code == BASE_EINVAL)) {
             log_instance(c, i, FND_LOG_FAILED, FND_R_WRITE_REFUSED);

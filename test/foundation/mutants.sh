@@ -106,6 +106,8 @@ run answer-older row 'if (cmp < 0)
 run regress-claim-epoch claim 'return is->epoch < was->epoch ||' 'return'
 run regress-claim-lease claim '|| (is->epoch == was->epoch && !base_uuid_eq(&is->lease_uuid, &was->lease_uuid))' ''
 run regress-tombstone claim 'r->tomb > o->spec.epoch ||' ''
+run regress-tombstone-nonce gate 'r->accepted = epoch; r->nonce = cl->obj.spec.lease_uuid;' ''
+run regress-tombstone-unseen claim '|| (r->tomb == o->spec.epoch && r->accepted < r->tomb && fnd_is_me(c, &o->spec.holder) && !o->meta.deleting)' ''
 run regress-instance-row instance '(known && i->row.content_rv[0] && went_back(i->obj.spec.epoch, &i->obj.spec.process_id, o)) ||' ''
 run regress-instance-record instance '|| (r && !c->regressed_at && went_back(r->accepted, &r->nonce, o))' ''
 run regress-listed regress 'base_rv_cmp(r->rv, list, &covered) == BASE_OK && covered <= 0' '0'

@@ -135,6 +135,7 @@ void fnd_regress_drive(struct fnd_core *c, base_time *wake)
     fnd_touch_all(c);
 }
 
+/* By name, whatever the UID: an object that was made again has a version above the one before it. */
 void fnd_regress_listed(struct fnd_core *c, enum fnd_coll coll, const struct fnd_row *r, const char *rv)
 {
     const char *list = c->list_rv[coll];

@@ -378,6 +378,46 @@ Test(foundation_regress, a_claim_below_the_tombstone)
     noticed(&r);
 }
 
+/* Closed without ever having been accepted: the row that comes after a restore has the same epoch and would
+ * stand at the tombstone for ever (simulator seed 11034). */
+Test(foundation_regress, a_claim_at_the_tombstone_of_another_nonce)
+{
+    struct rig r;
+
+    rig_init(&r);
+    rig_list(&r);
+    rig_claim_created(&r, 1);
+    r.claim.spec.release_time = r.wall;
+    rig_claim_changed(&r);
+    rig_settle(&r);
+    cr_assert_eq(r.claim.status.closed_epoch, 1);
+    cr_assert_eq(r.record.tomb, 1);
+    rig_claim_created(&r, 1);
+    r.claim.spec.lease_uuid = rig_uuid(77);
+    rig_restart(&r);
+    rig_list(&r);
+    noticed(&r);
+}
+
+Test(foundation_regress, a_claim_at_the_tombstone_of_an_epoch_that_was_never_seen)
+{
+    struct rig r;
+
+    rig_init(&r);
+    rig_list(&r);
+    rig_claim_created(&r, 2);
+    r.claim.status.closed_epoch = 1;
+    r.claim.status.closed_reason = CONTRACT_CLOSED_CONFIRMED;
+    rig_taken_over(&r, "edge2");
+    rig_settle(&r);
+    cr_assert_eq(r.record.tomb, 2, "(b), though it never accepted");
+    cr_assert_eq(r.record.accepted, 0);
+    rig_claim_created(&r, 2);
+    rig_restart(&r);
+    rig_list(&r);
+    noticed(&r);
+}
+
 Test(foundation_regress, an_instance_below_the_accept_record)
 {
     struct rig r;

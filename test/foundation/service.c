@@ -83,8 +83,7 @@ void fnd_service_row(struct fnd_core *c, const struct fnd_in *in)
     }
     s->row.in |= FND_BIT(FND_SERVICES);
     s->row.unlisted &= (uint8_t)~FND_BIT(FND_SERVICES);
-    if (base_uuid_eq(&s->obj.meta.uid, &o->meta.uid))
-        fnd_regress_listed(c, FND_SERVICES, &s->row, o->meta.rv);
+    fnd_regress_listed(c, FND_SERVICES, &s->row, o->meta.rv);
     if (fnd_row_news(&s->row, o->meta.rv) != FND_NEWS_CONTENT)
         return;
     same = base_uuid_eq(&s->obj.meta.uid, &o->meta.uid);

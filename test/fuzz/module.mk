@@ -4,12 +4,17 @@
 # A new one: test/fuzz/fuzz_NAME.c, its name in FUZZERS, FUZZ_PKG_NAME := the packages that it includes (with theirs),
 # seeds in test/fuzz/corpus/NAME/.
 
-FUZZERS := webhook binding trail identity config
+FUZZERS := webhook binding trail identity config capsule headers packet demux vnet
 FUZZ_PKG_webhook  := authority
 FUZZ_PKG_binding  := contract
 FUZZ_PKG_trail    := audit
 FUZZ_PKG_identity := authority
 FUZZ_PKG_config   := agent
+FUZZ_PKG_capsule  := masque
+FUZZ_PKG_headers  := masque
+FUZZ_PKG_packet   := masque
+FUZZ_PKG_demux    := masque
+FUZZ_PKG_vnet     := tun
 
 # They are built by a make of their own, with another compiler, so that nothing else has to know of it.
 FUZZ := build/fuzz

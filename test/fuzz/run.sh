@@ -30,11 +30,11 @@ keep() { # NAME
     rm -rf "$small"; mkdir -p "$small" "$build/work/$name"
     # Edges alone, not how often each was taken: that would keep thousands.
     "$bin" -merge=1 -use_counters=0 -timeout=10 "$small" "$corpus" "$build/work/$name" >"$build/log/$name.keep" 2>&1
-    # Named by content, the smallest first; seeds written by hand (not 40 hex digits) stay.
-    find "$corpus" -type f | grep -E '/[0-9a-f]{40}$' | xargs -r rm -f
-    find "$small" -type f -size -8k -printf '%s %p\n' | sort -n | head -"${FUZZ_KEEP:-40}" | while read -r _ f; do cp "$f" "$corpus/$(sha1sum <"$f" | cut -c1-40)"; done
+    # Named by content; seeds written by hand (not 40 hex digits) stay. Of the others the larger ones, up to 2 KiB: they go deep.
+    find "$corpus" -type f -regextype posix-extended -regex '.*/[0-9a-f]{40}' -delete
+    find "$small" -type f -size -2049c -printf '%s %p\n' | sort -rn | sed "${FUZZ_KEEP:-40}q" | while read -r _ f; do cp "$f" "$corpus/$(sha1sum <"$f" | cut -c1-40)"; done
     # What a seed says already need not be said twice.
-    find "$corpus" -type f -printf '%f\n' | grep -vE '^[0-9a-f]{40}$' | while read -r f; do
+    find "$corpus" -type f -regextype posix-extended ! -regex '.*/[0-9a-f]{40}' -printf '%f\n' | while read -r f; do
         twin=$corpus/$(sha1sum <"$corpus/$f" | cut -c1-40); rm -f "$twin"; done
     echo "fuzz $name: $(find "$corpus" -type f | wc -l) files"
 }

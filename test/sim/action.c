@@ -259,6 +259,8 @@ static void fnd_crash(struct sim_world *w, const struct sim_act *a, unsigned ind
         return;
     /* the maps' pins are gone; what is attached to the devices goes on as it was */
     memset(n->record, 0, sizeof n->record);
+    for (unsigned i = 0; i < SIM_GATES; i++)
+        n->gate[i].lost = n->gate[i].used;
 }
 
 static void fnd_start(struct sim_world *w, const struct sim_act *a, unsigned index)

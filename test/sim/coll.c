@@ -200,6 +200,7 @@ void sim_coll_start_over(struct sim_world *w, struct sim_proc *p)
     SIM_SAY(w, "%s process %u: the API server went back, everything is listed again", w->node[p->node].name,
             p->serial);
     p->history++;
+    p->had_instance = false; /* the rows as stored are its start: it takes its own as a fresh process does */
     memset(p->seen, 0, sizeof p->seen);
     for (unsigned i = 0; i < SIM_COLLS; i++) {
         if (!p->coll[i].kind || p->coll[i].over)

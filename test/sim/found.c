@@ -315,7 +315,7 @@ static void restore(struct sim_world *w, struct sim_proc *p)
     for (unsigned i = 0; i < SIM_GATES; i++) {
         struct fnd_gate g;
 
-        if (!n->gate[i].used)
+        if (!n->gate[i].used || n->gate[i].lost)
             continue;
         g = (struct fnd_gate){.prefix = n->gate[i].prefix,
                               .deadline = n->gate[i].deadline,
@@ -377,6 +377,7 @@ struct sim_proc *sim_found_start(struct sim_world *w, int node)
     }
     n->fnd = p->index;
     SIM_SAY(w, "%s foundation%u starts", n->name, p->serial);
+    sim_kernel_start_over(w, node);
     restore(w, p);
     sim_coll_start(w, p);
     return p;

@@ -68,7 +68,7 @@ static bool gate(struct sim_world *w, struct sim_proc *p, const struct fnd_gate 
 
     if (g->deadline == 0) { /* shut on every device */
         for (unsigned i = 0; i < SIM_GATES; i++) {
-            if (!n->gate[i].used || !base_prefix_eq(&n->gate[i].prefix, &g->prefix))
+            if (!n->gate[i].used || n->gate[i].lost || !base_prefix_eq(&n->gate[i].prefix, &g->prefix))
                 continue;
             SIM_SAY(w, "%s gate shut, epoch %lld", n->name, (long long)n->gate[i].epoch);
             n->gate[i].used = false;
@@ -79,7 +79,7 @@ static bool gate(struct sim_world *w, struct sim_proc *p, const struct fnd_gate 
     if (!d)
         return false;
     for (unsigned i = 0; i < SIM_GATES && !at; i++)
-        if (n->gate[i].used && n->gate[i].device == d->serial &&
+        if (n->gate[i].used && !n->gate[i].lost && n->gate[i].device == d->serial &&
             base_prefix_eq(&n->gate[i].prefix, &g->prefix))
             at = &n->gate[i];
     if (at && base_uuid_eq(&at->uid, &g->uid) && at->epoch == g->epoch)
@@ -177,6 +177,31 @@ void sim_device_gone(struct sim_world *w, int node, uint32_t dev)
                      SIM_EV_TUN_LOST, p)
                 ->a = t->tun_id;
     }
+}
+
+/* What the foundation's driver does first when it finds its maps empty: gates that it cannot reach go with
+ * their devices (kernel_new in test/foundation/kernel.c). */
+void sim_kernel_start_over(struct sim_world *w, int node)
+{
+    struct sim_node *n = &w->node[node];
+    bool any = false;
+
+    for (unsigned i = 0; i < SIM_RECORDS && !any; i++)
+        any = n->record[i].kind != 0;
+    for (unsigned i = 0; i < SIM_GATES && !any; i++)
+        any = n->gate[i].used && !n->gate[i].lost;
+    if (any)
+        return;
+    for (unsigned i = 0; i < SIM_DEVICES; i++) {
+        uint32_t serial = n->device[i].serial;
+
+        if (!serial)
+            continue;
+        SIM_SAY(w, "%s device %s deleted: the maps are empty", n->name, n->device[i].name);
+        n->device[i].serial = 0;
+        sim_device_gone(w, node, serial);
+    }
+    memset(n->route, 0, sizeof n->route);
 }
 
 bool sim_kernel_effect(struct sim_world *w, struct sim_proc *p, const struct fnd_fx *fx)

@@ -88,8 +88,8 @@ enum sim_fault sim_fault_of(struct base_str name)
     return SIM_F_NONE;
 }
 
-/* Not among the random ones: outside the contract, or something that the cores are still to learn. */
+/* Not among the random ones: outside the contract. */
 bool sim_fault_off(enum sim_fault f)
 {
-    return f == SIM_F_NODE_FREEZE || f == SIM_F_FND_EMPTY || f == SIM_F_RATES_END;
+    return f == SIM_F_NODE_FREEZE || f == SIM_F_RATES_END;
 }

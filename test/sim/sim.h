@@ -178,6 +178,7 @@ struct sim_gate {
     int64_t epoch;
     char name[CONTRACT_DEVICE_SIZE];
     bool final; /* the observer saw it closed for good */
+    bool lost;  /* the pinned maps are gone: it works on its device, and nobody can reach it */
 };
 struct sim_device {
     uint32_t serial; /* incarnation; 0 = free */
@@ -449,6 +450,7 @@ struct sim_proc *sim_proc_of(struct sim_world *w, uint32_t index, uint32_t seria
 
 /* kernel.c, data.c: gates and devices; the data thread */
 void sim_kernel_boot(struct sim_world *w, int node);
+void sim_kernel_start_over(struct sim_world *w, int node);
 bool sim_kernel_effect(struct sim_world *w, struct sim_proc *p, const struct fnd_fx *fx);
 base_time sim_gate_of(const struct sim_node *n, uint32_t device, const struct base_prefix *p,
                       const struct sim_gate **ret);

@@ -317,6 +317,11 @@ void sim_plan_swarm(struct sim_plan *p, uint64_t seed)
         chase(p, between(3 * BASE_SEC, p->faults_end - 2 * BASE_SEC));
     if (one_in(30))
         restore(p);
+    if (one_in(30)) {
+        base_time at = between(2 * BASE_SEC, p->faults_end - BASE_SEC);
+
+        fill(p, act(p, at, SIM_F_FND_EMPTY));
+    }
     sort(p);
     p->settle = one_in(20) ? 60 * BASE_SEC : 10 * BASE_SEC;
     p->end = 1000 * BASE_SEC; /* the heal phase ends it */
