@@ -40,6 +40,18 @@ static int seal_memory(void)
     return setrlimit(RLIMIT_CORE, &none) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ? 0 : -1;
 }
 
+/* Each HTTP/2 connection is a descriptor: as many as the system lets us have. The endpoint takes no more
+ * connections than that, whatever this comes to. */
+static void raise_descriptors(void)
+{
+    struct rlimit rl;
+
+    if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur < rl.rlim_max) {
+        rl.rlim_cur = rl.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &rl);
+    }
+}
+
 static int help(void)
 {
     struct base_buf b;
@@ -93,6 +105,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "holdfast-agent: --log-format: '%s': must be json or text\n", format);
         return 2;
     }
+    raise_descriptors();
     if (seal_memory() != 0) {
         (void)fprintf(stderr,
                       "holdfast-agent: core dumps cannot be switched off (RLIMIT_CORE, PR_SET_DUMPABLE)\n");

@@ -4,13 +4,14 @@
 #include <errno.h>
 #include <limits.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "loop/loop.h"
 #include "masque/h2_int.h"
 
-enum { EVENTS = 64, BACKLOG = 512 };
+enum { EVENTS = 64, BACKLOG = 512, RESERVED_FDS = 128 };
 
 static uint32_t or32(uint32_t v, uint32_t preset)
 {
@@ -47,6 +48,23 @@ static void set_limits(struct masque_h2_limits *l)
     l->resets = or32(l->resets, 100);
     l->control = or32(l->control, 1000);
     l->small = or32(l->small, 4096);
+}
+
+/* Connections must not use up the descriptors that the rest of the process needs. */
+static void fit_descriptors(struct masque_h2 *h)
+{
+    struct rlimit rl;
+    if (getrlimit(RLIMIT_NOFILE, &rl) != 0 || rl.rlim_cur == RLIM_INFINITY)
+        return;
+    rlim_t most = rl.rlim_cur > 2 * RESERVED_FDS ? rl.rlim_cur - RESERVED_FDS : rl.rlim_cur / 2;
+    if (h->limits.connections <= most)
+        return;
+    loop_log(
+        h->log, LOOP_WARN, "masque_descriptors",
+        "fewer HTTP/2 connections than configured are taken: this process may not have as many open files",
+        LOG_INT("connections", (int64_t)most), LOG_INT("configured", h->limits.connections),
+        LOG_STR("remedy", "raise the limit of open files (ulimit -n, LimitNOFILE)"));
+    h->limits.connections = (uint32_t)most;
 }
 
 static int load_tls(const struct masque_h2 *h, struct masque_h2_tls **ret, struct base_err *err)
@@ -109,6 +127,7 @@ int masque_h2_new(struct masque_h2 **ret, const struct masque_h2_config *cfg, st
     h->events = cfg->events;
     h->arg = cfg->arg;
     h->log = cfg->log;
+    fit_descriptors(h);
     h->bearer = cfg->bearer;
     h->no_rfc = cfg->no_rfc;
     h->cloudflare = cfg->cloudflare;

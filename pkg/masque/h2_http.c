@@ -357,7 +357,8 @@ int masque_h2_http_setup(struct masque_h2 *h, struct base_err *err)
     nghttp2_option_set_max_outbound_ack(h->option, 2 * l->control);
     nghttp2_option_set_max_settings(h->option, 16);
     nghttp2_option_set_max_continuations(h->option, 8);
-    nghttp2_option_set_stream_reset_rate_limit(h->option, 2 * l->resets, (l->resets + 59) / 60); /* behind ours */
+    nghttp2_option_set_stream_reset_rate_limit(h->option, 2 * l->resets,
+                                               (l->resets + 59) / 60); /* behind ours */
     nghttp2_option_set_max_deflate_dynamic_table_size(h->option, 0);
     nghttp2_option_set_server_fallback_rfc7540_priorities(h->option, 0);
     return BASE_OK;

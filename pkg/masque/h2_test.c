@@ -354,6 +354,8 @@ Test(masque_h2, slow_reader_costs_a_bounded_queue_and_its_input_goes_on)
     struct h2client *c = stuffed(e, &flow);
     uint8_t up[300], pkt[200] = {0x60};
     unsigned before = e->n_packets;
+    cr_assert(stats(e).packets_out < 200, "%d packets are with the kernel: more than it may hold unsent",
+              (int)stats(e).packets_out);
     for (unsigned i = 0; i < 10; i++)
         h2client_send(c, 0, up, h2client_capsule(up, pkt, 200));
     WAIT(e, e->n_packets == before + 10);

@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -324,6 +325,26 @@ Test(masque_h2_limits, connections_handshakes_and_sources)
         cr_assert(late->settings_seen);
         teardown();
     }
+}
+
+Test(masque_h2_limits, no_more_connections_than_descriptors)
+{
+    struct rlimit old, few;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    few = old;
+    few.rlim_cur = 100; /* half of it for connections */
+    e = testenv_new(NULL);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    testenv_h2(e, NULL);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    for (unsigned i = 0; i < 52; i++) {
+        (void)h2client_new(
+            e, (struct h2client_config){.cert_file = e->cert, .key_file = e->key, .alpn = "\2h2"});
+        testenv_endpoint(e);
+    }
+    WAIT(e, stats().open_connections == 50);
+    cr_assert_eq(stats().refused, 2);
+    teardown();
 }
 
 /* ---- bearer tokens ---- */

@@ -11,8 +11,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "base/mutant.h"
-
 #include <openssl/err.h>
 
 enum result { SENT, BLOCKED, DEAD };
@@ -29,7 +27,7 @@ static void want_write(struct masque_h2_conn *c, bool on)
 static bool may_send(struct masque_h2_conn *c, base_time now)
 {
     struct masque_h2 *h = c->h;
-    if (!c->wire_inner || base_mutant("h2.write"))
+    if (!c->wire_inner)
         return true;
     /* Far behind the beginning of this flush means that the thread was stopped in between (contract section
      * 9, "gap"). */
