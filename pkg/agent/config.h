@@ -21,7 +21,7 @@ struct agent_config {
     char ns[CONTRACT_LABEL_SIZE];
     char kubeconfig[AGENT_PATH_SIZE];
     char listen_h3[AGENT_ADDR_SIZE];
-    int64_t http2, rfc9484, cloudflare; /* 0 or 1 */
+    int64_t http2, rfc9484, cloudflare, udp_offload; /* 0 or 1 */
     char tls_cert[AGENT_PATH_SIZE], tls_key[AGENT_PATH_SIZE], tls_client_ca[AGENT_PATH_SIZE];
     int64_t policy;        /* enum agent_policy */
     int64_t bearer;        /* 0 or 1: connectors may come with a bearer token instead of a certificate */
@@ -42,7 +42,8 @@ struct agent_config {
     int64_t audit_page;
     int64_t audit_events;
     int64_t max_connectors, max_services, max_attachments;
-    int64_t max_connections, max_per_source, max_handshakes;
+    int64_t max_connections, max_per_source, max_handshakes, handshake_rate, handshake_seconds, idle_seconds,
+        queue_ms;
     int64_t queue_packets, queue_bytes, header_bytes, session_packets, session_bytes, h3_resets,
         header_seconds, capsule_seconds;
     int64_t h2_unsent, h2_window, h2_resets, h2_control, h2_small, h2_ping, h2_blocked;

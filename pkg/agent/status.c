@@ -228,13 +228,16 @@ static void metrics_limits_reached(struct base_buf *b, const struct agent_data_s
         uint64_t n;
     } full[] = {{"connections", d->h3.full_connections},
                 {"connectionsPerSource", d->h3.full_source},
-                {"handshakes", d->h3.full_handshakes}};
+                {"handshakes", d->h3.full_handshakes},
+                {"handshakesPerSecond", d->h3.full_rate}};
 
     head(b, "connections_refused_total", "counter",
          "HTTP/3 connections refused (CONNECTION_REFUSED), by the limit that was reached.");
     for (unsigned i = 0; i < BASE_LEN(full); i++)
         (void)base_buf_addf(b, "holdfast_connections_refused_total{limit=\"%s\"} %llu\n", full[i].limit,
                             (unsigned long long)full[i].n);
+    one(b, "udp_offload", "gauge",
+        "1: HTTP/3 sends bursts at once (UDP_SEGMENT); 0: off, or the kernel refused.", d->h3.gso);
     one(b, "retries_total", "counter", "QUIC Retries: clients that had to show their address first.",
         d->h3.retries);
     one(b, "http3_floods_total", "counter", "HTTP/3 connections ended for streams that were reset too often.",

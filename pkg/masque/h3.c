@@ -21,6 +21,7 @@ static void set_limits(struct masque_h3_limits *l)
         .handshake = 10 * BASE_SEC,
         .answer = 60 * BASE_SEC,
         .header_bytes = 8192,
+        .rate = 1000,
         .resets = 100,
         .headers = 10 * BASE_SEC,
         .capsule = 30 * BASE_SEC,
@@ -36,6 +37,7 @@ static void set_limits(struct masque_h3_limits *l)
     l->handshake = l->handshake > 0 ? l->handshake : d.handshake;
     l->answer = l->answer > 0 ? l->answer : d.answer;
     l->header_bytes = l->header_bytes ? l->header_bytes : d.header_bytes;
+    l->rate = l->rate ? l->rate : d.rate;
     l->resets = l->resets ? l->resets : d.resets;
     l->headers = l->headers > 0 ? l->headers : d.headers;
     l->capsule = l->capsule > 0 ? l->capsule : d.capsule;
@@ -107,6 +109,7 @@ int masque_h3_new(struct masque_h3 **ret, const struct masque_h3_config *cfg, st
     h->ended_tail = &h->ended;
     loop_random(&h->index.seed, sizeof h->index.seed);
     loop_random(&h->sources.seed, sizeof h->sources.seed);
+    loop_random(&h->rates.seed, sizeof h->rates.seed);
     h->cert_file = base_strdup(cfg->cert_file);
     h->key_file = base_strdup(cfg->key_file);
     h->client_ca_file = base_strdup(cfg->client_ca_file);
@@ -123,7 +126,7 @@ int masque_h3_new(struct masque_h3 **ret, const struct masque_h3_config *cfg, st
     if (rv == BASE_OK)
         rv = make_secret(h);
     if (rv == BASE_OK)
-        rv = masque_udp_open(&h->udp, cfg->listen, err);
+        rv = masque_udp_open(&h->udp, cfg->listen, !cfg->no_offload, err);
     if (rv != BASE_OK)
         goto fail;
     *ret = h;
@@ -265,4 +268,5 @@ void masque_h3_stats(const struct masque_h3 *h, struct masque_h3_stats *ret)
     *ret = h->stats;
     ret->open_connections = h->n_conns;
     ret->open_flows = h->n_flows;
+    ret->gso = masque_udp_gso(h->udp);
 }

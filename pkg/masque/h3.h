@@ -28,15 +28,17 @@ struct masque_h3_limits {                         /* 0 = default (masque.md sect
     base_time handshake;                          /* 10 s */
     base_time answer;                             /* longest wait for accept/refuse: 60 s, then 503 */
     uint32_t header_bytes;                        /* 8 KiB */
-    uint32_t resets;                              /* streams reset, by either side, in a minute: 100 */
-    base_time headers;                            /* for a whole header block: 10 s */
-    base_time capsule;                            /* from a capsule's first byte to its last: 30 s */
+    uint32_t rate;     /* new connections a second: 1000; of one network: per_source */
+    uint32_t resets;   /* streams reset, by either side, in a minute: 100 */
+    base_time headers; /* for a whole header block: 10 s */
+    base_time capsule; /* from a capsule's first byte to its last: 30 s */
 };
 struct masque_h3_config {
     const char *listen; /* "[::]:4433", "0.0.0.0:4433"; port 0 picks one (masque_h3_port) */
     const char *cert_file, *key_file, *client_ca_file; /* PEM */
-    bool bearer; /* clients without a certificate may connect and send a bearer token; false: every client
-                    needs a certificate, and Authorization headers mean nothing */
+    bool bearer;     /* clients without a certificate may connect and send a bearer token; false: every client
+                        needs a certificate, and Authorization headers mean nothing */
+    bool no_offload; /* no UDP_SEGMENT, no UDP_GRO: one datagram a call */
     bool no_rfc, cloudflare; /* which requests are served: see masque/request.h */
     struct masque_h3_limits limits;
     struct masque_events events;
@@ -96,7 +98,8 @@ struct masque_h3_stats {
         packets_out, drop_queue, drop_fence, drop_malformed, drop_early, bytes_in, bytes_out;
     /* connections that were turned away, by the limit that was reached; Retries; connections ended for resets
      */
-    uint64_t full_connections, full_source, full_handshakes, retries, floods;
+    uint64_t full_connections, full_source, full_handshakes, full_rate, retries, floods;
+    uint64_t gso; /* 1: bursts leave as one send; 0: switched off, or the kernel refused one */
     uint32_t open_connections, open_flows;
 };
 void masque_h3_stats(const struct masque_h3 *h, struct masque_h3_stats *ret);

@@ -109,8 +109,16 @@ static void open_connection(struct masque_h3 *h, const struct masque_udp_in *in,
         refuse(h, in, hd, NGTCP2_CONNECTION_REFUSED);
         return;
     }
-    if (!proven && h->n_handshakes >= (h->limits.handshakes + 3) / 4) {
+    bool slow =
+        !masque_rate_left(&h->rates, &in->remote.sin6_addr, h->now, h->limits.rate, h->limits.per_source);
+    if (!proven && (slow || h->n_handshakes >= (h->limits.handshakes + 3) / 4)) {
         retry(h, in, hd); /* under load a client shows first that it is where it says it is */
+        return;
+    }
+    if (slow) {
+        h->stats.refused++;
+        h->stats.full_rate++;
+        refuse(h, in, hd, NGTCP2_CONNECTION_REFUSED);
         return;
     }
     struct masque_source *s = masque_source_get(&h->sources, &in->remote.sin6_addr);
@@ -127,6 +135,7 @@ static void open_connection(struct masque_h3 *h, const struct masque_udp_in *in,
         refuse(h, in, hd, NGTCP2_CONNECTION_REFUSED);
         return;
     }
+    masque_rate_take(&h->rates, &in->remote.sin6_addr, h->now, h->limits.rate, h->limits.per_source);
     masque_conn_input(c, in);
 }
 

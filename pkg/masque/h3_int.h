@@ -26,6 +26,7 @@
 #include "masque/listen.h"
 #include "masque/qtls.h"
 #include "masque/queue.h"
+#include "masque/rate.h"
 #include "masque/request.h"
 #include "masque/tunnel.h"
 #include "masque/wake.h"
@@ -84,7 +85,9 @@ struct masque_udp_in { /* one UDP datagram */
 };
 struct masque_udp;
 typedef void (*masque_udp_fn)(void *arg, const struct masque_udp_in *in);
-int masque_udp_open(struct masque_udp **ret, const char *listen, struct base_err *err);
+/* `offload`: UDP_SEGMENT and UDP_GRO, where the kernel has them (a self-test says so). */
+int masque_udp_open(struct masque_udp **ret, const char *listen, bool offload, struct base_err *err);
+bool masque_udp_gso(const struct masque_udp *u); /* bursts are one send; false once one was refused */
 struct masque_udp *masque_udp_close(struct masque_udp *u);
 int masque_udp_fd(const struct masque_udp *u);
 uint16_t masque_udp_port(const struct masque_udp *u);
@@ -200,6 +203,7 @@ struct masque_h3 {
     struct masque_flow *ended, **ended_tail;
     struct masque_heap heap;
     struct masque_sources sources;
+    struct masque_rates rates; /* of new connections */
     struct masque_pool pool;
     uint32_t n_conns, n_handshakes, n_flows;
     uint64_t last_flow;

@@ -2,6 +2,7 @@
  *
  * Limits of one HTTP/3 connection that time or repetition reaches: resets, slow headers, slow capsules.
  */
+#include "masque/rate.h"
 #include "masque/testenv_test.h"
 
 #include <string.h>
@@ -137,4 +138,45 @@ Test(masque_h3_flood, a_capsule_that_does_not_end)
     cr_assert(strstr(e->ended[0].detail, "not finished in time"), "%s", e->ended[0].detail);
     cr_assert_eq(c->streams[0].code, 0x10e);
     cr_assert_not(c->closed);
+}
+
+/* One after the other, so that no limit on connections at once is reached: after the burst a network has to
+ * show its address, and is refused all the same, until it has earned the next one. */
+Test(masque_h3_flood, new_connections_of_one_network)
+{
+    e = testenv_new(&(struct masque_h3_limits){.per_source = 1});
+    for (unsigned i = 0; i < 1 + MASQUE_RATE_EXTRA; i++) {
+        struct testclient *c = testenv_connected(e);
+        cr_assert_not(ngtcp2_conn_after_retry(c->quic), "%u", i);
+        testclient_close(c, 0x100);
+        WAIT(e, testenv_stats(e).open_connections == 0);
+        e->n_clients--;
+        testclient_free(c);
+    }
+    struct testclient *late =
+        testenv_client(e, (struct testclient_config){.cert_file = e->cert, .key_file = e->key, .alpn = "h3"});
+    WAIT(e, late->closed);
+    cr_assert_eq(late->close_code, NGTCP2_CONNECTION_REFUSED);
+    cr_assert_eq(testenv_stats(e).full_rate, 1);
+    cr_assert_eq(testenv_stats(e).retries, 1, "its address was asked for first");
+    testenv_skew += 1100 * BASE_MS * (1 + MASQUE_RATE_EXTRA);
+    (void)testenv_connected(e);
+}
+
+Test(masque_h3_flood, new_connections_of_all)
+{
+    e = testenv_new(&(struct masque_h3_limits){.rate = 2});
+    for (unsigned i = 0; i < 2 + MASQUE_RATE_EXTRA; i++) {
+        struct testclient *c = testenv_connected(e);
+        testclient_close(c, 0x100);
+        WAIT(e, testenv_stats(e).open_connections == 0);
+        e->n_clients--;
+        testclient_free(c);
+    }
+    for (unsigned i = 0; i < 2; i++) { /* one more may have been earned meanwhile */
+        struct testclient *c = testenv_client(
+            e, (struct testclient_config){.cert_file = e->cert, .key_file = e->key, .alpn = "h3"});
+        WAIT(e, c->closed || c->handshaken);
+    }
+    cr_assert_geq(testenv_stats(e).full_rate, 1);
 }

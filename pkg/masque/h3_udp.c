@@ -40,7 +40,34 @@ static void set_options(struct masque_udp *u)
         (void)set(u->fd, SOL_SOCKET, SO_SNDBUF, SOCKET_BUFFER);
     (void)set(u->fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
     (void)set(u->fd, IPPROTO_IP, IP_RECVTOS, 1);
-    (void)set(u->fd, SOL_UDP, UDP_GRO, 1);
+    if (u->gso)
+        (void)set(u->fd, SOL_UDP, UDP_GRO, 1);
+}
+
+/* Two segments in one send, to a socket of our own on the loopback. False when they are refused or come out
+ * as something else; true also when there is no loopback to try it on: the first refusal switches it off
+ * then. */
+static bool segments_work(void)
+{
+    struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    socklen_t len = sizeof to;
+    uint8_t data[150], got[200];
+    bool ok = true;
+    int in = socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int out = socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    memset(data, 0x5a, sizeof data);
+    if (in >= 0 && out >= 0 && bind(in, (struct sockaddr *)&to, len) == 0 &&
+        getsockname(in, (struct sockaddr *)&to, &len) == 0 &&
+        connect(out, (struct sockaddr *)&to, len) == 0) {
+        ok = set(out, SOL_UDP, UDP_SEGMENT, 100) == 0 &&
+             send(out, data, sizeof data, 0) == (ssize_t)sizeof data && recv(in, got, sizeof got, 0) == 100 &&
+             recv(in, got + 100, sizeof got - 100, 0) == 50 && memcmp(got, data, sizeof data) == 0;
+    }
+    if (in >= 0)
+        (void)close(in);
+    if (out >= 0)
+        (void)close(out);
+    return ok;
 }
 
 static int need_options(struct masque_udp *u, struct base_err *err)
@@ -53,7 +80,7 @@ static int need_options(struct masque_udp *u, struct base_err *err)
     return BASE_OK;
 }
 
-int masque_udp_open(struct masque_udp **ret, const char *listen, struct base_err *err)
+int masque_udp_open(struct masque_udp **ret, const char *listen, bool offload, struct base_err *err)
 {
     struct sockaddr_in6 addr;
     int rv = masque_listen_parse(&addr, listen, err);
@@ -62,7 +89,7 @@ int masque_udp_open(struct masque_udp **ret, const char *listen, struct base_err
     struct masque_udp *u = base_calloc(1, sizeof *u);
     if (!u)
         return base_err_set(err, BASE_ENOMEM, "UDP socket: no memory");
-    u->gso = true;
+    u->gso = offload && segments_work();
     u->wildcard = masque_address_any(&addr.sin6_addr);
     u->fd = socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (u->fd < 0) {
@@ -100,6 +127,11 @@ struct masque_udp *masque_udp_close(struct masque_udp *u)
 int masque_udp_fd(const struct masque_udp *u)
 {
     return u->fd;
+}
+
+bool masque_udp_gso(const struct masque_udp *u)
+{
+    return u->gso;
 }
 
 uint16_t masque_udp_port(const struct masque_udp *u)

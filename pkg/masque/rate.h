@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * masque/rate.h - how many new connections a second: of all together, and of one network.
+ *
+ * Pure, and of a fixed size: networks (/64, or one IPv4 address) share 1,024 buckets by a keyed hash, so that
+ * nobody can make the table grow, nor choose whose bucket is emptied without the key.
+ */
+#ifndef MASQUE_RATE_H
+#define MASQUE_RATE_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/time.h"
+
+enum { MASQUE_RATE_BUCKETS = 1024, MASQUE_RATE_EXTRA = 16 };
+struct masque_rates { /* zero-initialised = nobody has come yet */
+    uint64_t seed;
+    base_time all, network[MASQUE_RATE_BUCKETS]; /* when what was taken has been earned again */
+};
+/* May one more come from `addr` now? All together get `all` a second, a network gets `network` a second; as
+ * many may come at once, and MASQUE_RATE_EXTRA more. Nothing is counted. */
+bool masque_rate_left(const struct masque_rates *r, const struct in6_addr *addr, base_time now, uint32_t all,
+                      uint32_t network);
+/* It has come: counted. */
+void masque_rate_take(struct masque_rates *r, const struct in6_addr *addr, base_time now, uint32_t all,
+                      uint32_t network);
+
+#endif
