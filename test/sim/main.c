@@ -23,6 +23,7 @@
 
 #define JOBS_MAX 8
 #define FULL 100000 /* schedules that the bounds on coverage are meant for */
+#define MINUTES 4   /* that so many may take on two idle cores */
 
 struct sum { /* of one job, in shared memory */
     uint64_t runs, events, takeovers, doubles, admits, handoffs, fired[SIM_FAULT_N];
@@ -156,6 +157,15 @@ static unsigned covers(const struct sum *s, uint64_t count)
     return missing;
 }
 
+/* By CPU time: a busy machine is no slow simulator. */
+static bool too_slow(const struct sum *s)
+{
+    double minutes = s->cpu / (double)s->runs * FULL / 2 / 60;
+
+    printf("%d schedules cost %.1f minutes on two cores, at most %d are wanted\n", FULL, minutes, MINUTES);
+    return minutes > MINUTES;
+}
+
 static int run(uint64_t count, uint64_t from, unsigned jobs)
 {
     struct sum *sums =
@@ -206,6 +216,7 @@ static int run(uint64_t count, uint64_t from, unsigned jobs)
                    sim_fault_name((enum sim_fault)f), (unsigned long long)all.fired[f]);
     printf("\n");
     missing = all.runs == count && !all.bad ? covers(&all, count) : 0;
+    missing += too_slow(&all);
     if (all.bad) {
         struct sim_world *w = sim_world_new();
         struct sim_plan p;

@@ -38,6 +38,7 @@ sim-scenarios: $(SIM_BIN)
 ## test-sim       the simulator in `make test`: scenarios, figures, one trace with both compilers, 100,000 schedules
 test-sim: $(SIM_BIN)
 	@hack/run-tests.sh $(VARIANT)/sim-scenarios $(SIM_BIN) scenario $(SIM_SCENARIOS)
+	@hack/run-tests.sh $(VARIANT)/sim-selftest test/sim/selftest.sh $(SIM_BIN)
 	@hack/run-tests.sh $(VARIANT)/sim-handover $(SIM_BIN) handover
 	@hack/run-tests.sh $(VARIANT)/sim-pairs $(SIM_BIN) pairs 500
 	@$(MAKE) -s --no-print-directory CC=clang build/clang/test/sim/sim
