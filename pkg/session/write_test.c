@@ -481,6 +481,26 @@ Test(session_write, a_row_that_another_agent_is_closing_is_left_to_it_for_the_wa
     world_free(w);
 }
 
+/* One's own is waited for, however long the foundation needs. */
+Test(session_write, an_own_closing_takeover_is_not_done_again)
+{
+    struct world *w = world_usual(1);
+    world_run(w, W_SEC);
+    w->node[0].foundation_down = true;
+    struct contract_object *b = world_get(w, "acme.site1");
+    b->u.binding.status.has_prefix = true;
+    cr_assert_eq(base_prefix_parse(&b->u.binding.status.prefix, BASE_STR("fd99::/96")), BASE_OK);
+    world_touch(w, b);
+    char old[CONTRACT_NAME_SIZE];
+    base_copy(old, sizeof old, own_row(w, "fd99::/96")->u.meta.name);
+    for (int i = 0; i < 8; i++) {
+        (void)world_connect(w, 0, W_URI);
+        world_run(w, 9 * W_SEC);
+        cr_assert_eq(world_claim(w, old)->spec.epoch, 2, "after %d s", 9 * (i + 1));
+    }
+    world_free(w);
+}
+
 Test(session_write, one_row_without_a_reservation_is_the_reservation)
 {
     struct world *w = world_usual(2);
