@@ -276,6 +276,49 @@ Test(masque_h2, killed_slot_with_packets_in_the_socket_resets_the_connection)
     done(e);
 }
 
+Test(masque_h2, a_piece_that_waits_is_not_written_once_the_fence_is_closed)
+{
+    struct testenv *e = env(NULL);
+    uint64_t flow;
+    struct h2client *c = stuffed(e, &flow);
+    cr_assert(fence_set(e->slot, FENCE_CLOSED));
+    c->mute = false;
+    for (unsigned i = 0; i < 500 && stats(e).resets_fence == 0;
+         i++) { /* the socket takes more; no timer runs */
+        h2client_step(c);
+        masque_h2_read(e->h2, testenv_clock(), 16);
+        masque_h2_flush(e->h2, testenv_clock(), testenv_clock);
+    }
+    cr_assert_eq(stats(e).resets_fence, 1);
+    cr_assert(stats(e).drop_fence > 0, "the look before the write is what ended it");
+    done(e);
+}
+
+Test(masque_h2, stop_looks_into_the_socket)
+{
+    struct testenv *e = env(NULL);
+    struct h2client *c = h2client_new(
+        e, (struct h2client_config){
+               .cert_file = e->cert, .key_file = e->key, .alpn = "\2h2", .window = 1 << 30, .rcvbuf = 4096});
+    WAIT(e, c->settings_seen);
+    e->answer = TESTENV_ACCEPT;
+    (void)h2client_connect_ip(c);
+    WAIT(e, c->streams[0]->status == 200 && c->streams[0]->n_body > 0);
+    uint64_t flow = e->rq[0].flow;
+    testenv_settle(e, 20);
+    c->mute = true;
+    for (unsigned i = 0; i < 12; i++) { /* more than the client's buffer, less than the kernel takes */
+        cr_assert_eq(testenv_send(e, flow, 1400, 1), BASE_OK);
+        testenv_endpoint(e);
+    }
+    cr_assert_eq(stats(e).packets_out, 12);
+    masque_h2_stop(e->h2, flow);
+    cr_assert_eq(stats(e).resets_fence, 1);
+    (void)drained(c);
+    cr_assert(c->reset);
+    done(e);
+}
+
 Test(masque_h2, stop_with_packets_in_the_socket_resets_at_once)
 {
     struct testenv *e = env(NULL);

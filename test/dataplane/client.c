@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client.h"
 
+#include "client_h2.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -20,6 +22,7 @@
 #include "loop/loop.h"
 
 struct dp_client {
+    struct dp_h2 *h2; /* over HTTP/2: everything is there, and nothing of the rest is used */
     int fd;
     struct sockaddr_in6 local, remote;
     ngtcp2_conn *quic;
@@ -36,6 +39,13 @@ struct dp_client {
     dp_packet_fn fn;
     void *arg;
 };
+
+bool dp_over_h2(void)
+{
+    const char *t = getenv("DATAPLANE_TRANSPORT");
+
+    return t && strcmp(t, "h2") == 0;
+}
 
 static void die(const char *what, const char *why)
 {
@@ -287,6 +297,10 @@ struct dp_client *dp_client_new(uint16_t port, const char *dir, const char *name
 
     if (!c)
         die("memory", "none");
+    if (dp_over_h2()) {
+        c->h2 = dp_h2_new(port, dir, name, path, fn, arg);
+        return c;
+    }
     c->fn = fn;
     c->arg = arg;
     c->ref = (ngtcp2_crypto_conn_ref){get_conn, c};
@@ -313,6 +327,11 @@ struct dp_client *dp_client_free(struct dp_client *c)
 
     if (!c)
         return NULL;
+    if (c->h2) {
+        dp_h2_free(c->h2);
+        free(c);
+        return NULL;
+    }
     ngtcp2_path_storage_zero(&ps);
     ngtcp2_ccerr_default(&e);
     ngtcp2_ccerr_set_application_error(&e, NGHTTP3_H3_NO_ERROR, NULL, 0);
@@ -382,6 +401,10 @@ void dp_client_pump(struct dp_client *c)
     ngtcp2_pkt_info pi = {0};
     ssize_t n;
 
+    if (c->h2) {
+        dp_h2_pump(c->h2);
+        return;
+    }
     for (int i = 0; i < 512 && (n = recv(c->fd, buf, sizeof buf, 0)) > 0; i++)
         if (ngtcp2_conn_read_pkt(c->quic, &path, &pi, buf, (size_t)n, now_ts()) != 0)
             c->ended = true;
@@ -408,6 +431,8 @@ bool dp_client_send(struct dp_client *c, const uint8_t *pkt, size_t len)
     } h = {head}, p = {pkt};
     ngtcp2_vec v[2] = {{h.m, sizeof head}, {p.m, len}};
 
+    if (c->h2)
+        return dp_h2_send(c->h2, pkt, len);
     ngtcp2_path_storage_zero(&ps);
     for (int i = 0; i < 20; i++) {
         int accepted = 0;
@@ -424,17 +449,17 @@ bool dp_client_send(struct dp_client *c, const uint8_t *pkt, size_t len)
 
 int dp_client_fd(const struct dp_client *c)
 {
-    return c->fd;
+    return c->h2 ? dp_h2_fd(c->h2) : c->fd;
 }
 int dp_client_status(const struct dp_client *c)
 {
-    return c->status;
+    return c->h2 ? dp_h2_status(c->h2) : c->status;
 }
 bool dp_client_ended(const struct dp_client *c)
 {
-    return c->ended;
+    return c->h2 ? dp_h2_ended(c->h2) : c->ended;
 }
 const char *dp_client_body(const struct dp_client *c)
 {
-    return c->body;
+    return c->h2 ? dp_h2_body(c->h2) : c->body;
 }

@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 struct dp_client;
+/* $DATAPLANE_TRANSPORT is h2: every client comes over HTTP/2. */
+bool dp_over_h2(void);
 typedef void (*dp_packet_fn)(void *arg, const uint8_t *pkt, size_t len);
 
 /* Connects to [::1]:port with DIR/<name>.crt and .key (the server's certificate is not checked). Aborts on

@@ -35,7 +35,8 @@ static bool run_one(const struct scenario *s, const char *dir)
         exit(child(s, dir)); /* with the sanitizers' checks at exit */
     if (p < 0 || waitpid(p, &st, 0) != p)
         return false;
-    (void)printf("%s %s (%d ms)", st == 0 ? "ok  " : "FAIL", s->name, (int)((loop_clock() - from) / BASE_MS));
+    (void)printf("%s %s%s (%d ms)", st == 0 ? "ok  " : "FAIL", dp_over_h2() ? "http2 " : "", s->name,
+                 (int)((loop_clock() - from) / BASE_MS));
     if (WIFSIGNALED(st))
         (void)printf(": signal %d", WTERMSIG(st));
     else if (st != 0)
@@ -53,15 +54,18 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: dataplane DIR [NAME]\n");
         return 2;
     }
-    for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++)
-        for (const struct scenario *s = lists[l]; s->name; s++) {
-            if (argc > 2 && strcmp(argv[2], s->name) != 0)
-                continue;
-            if (run_one(s, argv[1]))
-                passed++;
-            else
-                failed++;
-        }
+    for (unsigned t = 0; t < 2; t++) {
+        (void)setenv("DATAPLANE_TRANSPORT", t == 0 ? "h3" : "h2", 1);
+        for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++)
+            for (const struct scenario *s = lists[l]; s->name; s++) {
+                if ((argc > 2 && strcmp(argv[2], s->name) != 0) || (t == 1 && s->h3_only))
+                    continue;
+                if (run_one(s, argv[1]))
+                    passed++;
+                else
+                    failed++;
+            }
+    }
     (void)printf("dataplane: %u passed, %u failed\n", passed, failed);
     return failed > 0 || passed == 0;
 }

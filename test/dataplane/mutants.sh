@@ -114,8 +114,8 @@ f=pkg/masque/h2_write.c
 mutant 'h2: a piece is written without a look at the fence' 'unit:masque:masque_h2*' $f 'masque_h2_flow_fence_open(c->flow, now);
 }' 'true;
 }'
-mutant 'h2: a stop within a flush is not noticed' 'unit:masque:masque_h2*' $f 'now - h->flush_began <= h->limits.stall && ' ''
-mutant 'h2: a closed fence leaves the queue' 'unit:masque:masque_h2*' $f 'masque_queue_drop(&f->queue, &h->pool, &h->stats.drop_fence);' ''
+mutant 'h2: a stop within a flush is not noticed' 'unit:masque:masque_h2*' $f 'now - h->flush_began <= h->limits.stall && ' 'now >= h->flush_began && '
+mutant 'h2: a closed fence leaves the queue' 'unit:masque:masque_h2*' $f 'masque_queue_drop(&f->queue, &h->pool, &h->stats.drop_fence);' ';'
 f=pkg/masque/h2_conn.c
 mutant 'h2: what the socket holds is not reset' 'unit:masque:masque_h2*' $f 'return c->inner_end > c->written - (uint64_t)left;' 'return false;'
 mutant 'h2: the end is not abortive' 'unit:masque:masque_h2*' $f '.l_onoff = 1, .l_linger = 0};

@@ -291,14 +291,14 @@ static void scope_of_the_request(struct rig *r)
 }
 
 const struct scenario dp_packets[] = {
-    {"both-ways", both_ways},
-    {"bulk", bulk},
-    {"spoofed-and-unreachable", spoofed_and_unreachable},
-    {"malformed", malformed},
-    {"answers-are-limited", answers_are_limited},
-    {"echo", echo},
-    {"errors-into-the-vpc", errors_into_the_vpc},
-    {"tenants-are-apart", tenants_are_apart},
-    {"scope-of-the-request", scope_of_the_request},
-    {NULL, NULL},
+    {"both-ways", both_ways, false},
+    {"bulk", bulk, false},
+    {"spoofed-and-unreachable", spoofed_and_unreachable, false},
+    {"malformed", malformed, false},
+    {"answers-are-limited", answers_are_limited, false},
+    {"echo", echo, false},
+    {"errors-into-the-vpc", errors_into_the_vpc, true},
+    {"tenants-are-apart", tenants_are_apart, false},
+    {"scope-of-the-request", scope_of_the_request, false},
+    {NULL, NULL, false},
 };

@@ -12,7 +12,7 @@
 #include "tun/netns_test.h"
 
 #define MAGIC 0x68666470u
-#define SETTLE_FLOW (UINT64_C(1) << 40) /* no real flow */
+#define SETTLE_FLOW (UINT64_C(1) << 60) /* no real flow */
 struct mark {
     uint32_t magic, size;
     base_time sent;
@@ -170,6 +170,7 @@ void rig_open(struct rig *r, const char *dir, base_time gap)
     cfg.h3.cert_file = cert;
     cfg.h3.key_file = key;
     cfg.h3.client_ca_file = ca;
+    cfg.http2 = true;
     r->slots = fence_table_new(64);
     if (agent_data_new(&r->d, &cfg, on_report, r, &err) < 0) {
         (void)fprintf(stderr, "test set-up: agent_data_new: %s\n", err.msg);

@@ -2,10 +2,14 @@
 #ifndef DATAPLANE_SCENARIOS_H
 #define DATAPLANE_SCENARIOS_H
 
+#include <stdbool.h>
+
 struct rig;
 struct scenario {
     const char *name;
     void (*run)(struct rig *r);
+    bool h3_only; /* over HTTP/2 it would be another story: the path's MTU, or a session that outlives its
+                     fence */
 };
 /* Each ends with a NULL name. */
 extern const struct scenario dp_packets[], dp_authority[];
