@@ -5,46 +5,47 @@
 
 #include <string.h>
 
-#define NONE UINT32_MAX
-
-/* Entry i belongs to slot i / CONTRACT_IDENTITIES_MAX; buckets are chains of entries. */
-struct entry {
-    uint8_t digest[AUTHORITY_DIGEST_SIZE];
-    uint32_t next;
-    bool used;
-};
+/* Entry i belongs to slot i / CONTRACT_IDENTITIES_MAX; buckets are chains of entries. References are an
+ * entry's number + 1, so that memory as it was taken is empty: pages of slots that nobody uses are never
+ * written. */
+#define END UINT32_MAX /* in `next`: the last of its chain; 0 there = not in any */
 struct authority_index {
-    uint32_t max_slots, n_buckets; /* n_buckets is a power of two */
-    uint32_t *bucket;
-    struct entry *entry;
+    uint32_t n_entries, n_buckets; /* n_buckets is a power of two */
+    const uint8_t *digests;
+    size_t stride;
+    uint32_t *bucket, *next;
 };
 
-struct authority_index *authority_index_new(uint32_t max_slots)
+struct authority_index *authority_index_new(uint32_t max_slots, const void *digests, size_t stride)
 {
     struct authority_index *ix = base_calloc(1, sizeof *ix);
     if (!ix)
         return NULL;
-    ix->max_slots = max_slots;
+    ix->digests = digests;
+    ix->stride = stride;
+    ix->n_entries = max_slots * CONTRACT_IDENTITIES_MAX;
     ix->n_buckets = 16;
     while (ix->n_buckets < max_slots * 2 && ix->n_buckets < (1U << 30))
         ix->n_buckets *= 2;
     ix->bucket = base_calloc(ix->n_buckets, sizeof *ix->bucket);
-    ix->entry = base_calloc((size_t)max_slots * CONTRACT_IDENTITIES_MAX, sizeof *ix->entry);
-    if (!ix->bucket || !ix->entry)
-        return authority_index_free(ix);
-    for (uint32_t i = 0; i < ix->n_buckets; i++)
-        ix->bucket[i] = NONE;
-    return ix;
+    ix->next = base_calloc(ix->n_entries, sizeof *ix->next);
+    return ix->bucket && ix->next ? ix : authority_index_free(ix);
 }
 
 struct authority_index *authority_index_free(struct authority_index *ix)
 {
     if (ix) {
         base_free(ix->bucket);
-        base_free(ix->entry);
+        base_free(ix->next);
         base_free(ix);
     }
     return NULL;
+}
+
+static const uint8_t *digest_of(const struct authority_index *ix, uint32_t e)
+{
+    return ix->digests + (size_t)(e / CONTRACT_IDENTITIES_MAX) * ix->stride +
+           (size_t)(e % CONTRACT_IDENTITIES_MAX) * AUTHORITY_DIGEST_SIZE;
 }
 
 static uint32_t *chain(const struct authority_index *ix, const uint8_t *digest)
@@ -56,36 +57,34 @@ static uint32_t *chain(const struct authority_index *ix, const uint8_t *digest)
 
 static void drop(struct authority_index *ix, uint32_t e)
 {
-    uint32_t *at = chain(ix, ix->entry[e].digest);
-    while (*at != e)
-        at = &ix->entry[*at].next;
-    *at = ix->entry[e].next;
-    ix->entry[e].used = false;
+    uint32_t *at = chain(ix, digest_of(ix, e));
+    while (*at != e + 1)
+        at = &ix->next[*at - 1];
+    *at = ix->next[e];
+    if (*at == END && at == chain(ix, digest_of(ix, e)))
+        *at = 0;
+    ix->next[e] = 0;
 }
 
-void authority_index_set(struct authority_index *ix, uint32_t slot, uint8_t n,
-                         const uint8_t digests[][AUTHORITY_DIGEST_SIZE])
+void authority_index_set(struct authority_index *ix, uint32_t slot, uint8_t n)
 {
     uint32_t first = slot * CONTRACT_IDENTITIES_MAX;
     for (uint32_t e = first; e < first + CONTRACT_IDENTITIES_MAX; e++)
-        if (ix->entry[e].used)
+        if (ix->next[e] != 0)
             drop(ix, e);
     for (uint8_t i = 0; i < n && i < CONTRACT_IDENTITIES_MAX; i++) {
-        struct entry *e = &ix->entry[first + i];
-        uint32_t *at = chain(ix, digests[i]);
-        memcpy(e->digest, digests[i], sizeof e->digest);
-        e->next = *at;
-        e->used = true;
-        *at = first + i;
+        uint32_t *at = chain(ix, digest_of(ix, first + i));
+        ix->next[first + i] = *at != 0 ? *at : END;
+        *at = first + i + 1;
     }
 }
 
 void authority_index_each(const struct authority_index *ix, const uint8_t digest[AUTHORITY_DIGEST_SIZE],
                           void (*fn)(void *arg, uint32_t slot), void *arg)
 {
-    for (uint32_t e = *chain(ix, digest); e != NONE; e = ix->entry[e].next)
-        if (memcmp(ix->entry[e].digest, digest, AUTHORITY_DIGEST_SIZE) == 0)
-            fn(arg, e / CONTRACT_IDENTITIES_MAX);
+    for (uint32_t e = *chain(ix, digest); e != 0 && e != END; e = ix->next[e - 1])
+        if (memcmp(digest_of(ix, e - 1), digest, AUTHORITY_DIGEST_SIZE) == 0)
+            fn(arg, (e - 1) / CONTRACT_IDENTITIES_MAX);
 }
 
 struct count {

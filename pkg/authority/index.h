@@ -13,12 +13,13 @@
 #define AUTHORITY_NO_SLOT UINT32_MAX
 
 struct authority_index;
-/* NULL when there is no memory. */
-struct authority_index *authority_index_new(uint32_t max_slots);
+/* NULL when there is no memory. Borrows the digests for its life: those of slot s begin at `digests` +
+ * s * `stride`, CONTRACT_IDENTITIES_MAX of them. What the index names must not change: authority_index_set(0)
+ * first. */
+struct authority_index *authority_index_new(uint32_t max_slots, const void *digests, size_t stride);
 struct authority_index *authority_index_free(struct authority_index *ix);
-/* Replaces the identities of a slot (n = 0 removes them). n <= CONTRACT_IDENTITIES_MAX. */
-void authority_index_set(struct authority_index *ix, uint32_t slot, uint8_t n,
-                         const uint8_t digests[][AUTHORITY_DIGEST_SIZE]);
+/* The slot's first n digests are its identities (n = 0 removes it). n <= CONTRACT_IDENTITIES_MAX. */
+void authority_index_set(struct authority_index *ix, uint32_t slot, uint8_t n);
 /* How many different slots name the digest; *ret_slot is one of them (AUTHORITY_NO_SLOT when none). */
 unsigned authority_index_find(const struct authority_index *ix, const uint8_t digest[AUTHORITY_DIGEST_SIZE],
                               uint32_t *ret_slot);

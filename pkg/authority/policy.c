@@ -85,13 +85,31 @@ int authority_digest(uint8_t ret[AUTHORITY_DIGEST_SIZE], enum contract_identity_
     return base_sha256(ret, tag, strlen(tag), value, strlen(value));
 }
 
-int authority_binding_of(struct authority_binding *ret, const struct contract_binding *b)
+uint64_t authority_last_mark(const char *node, const char *generation)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    if (node[0] == '\0')
+        return 0;
+    for (const char *p = node; *p; p++)
+        h = (h ^ (uint8_t)*p) * UINT64_C(0x100000001b3);
+    h = (h ^ '/') * UINT64_C(0x100000001b3);
+    for (const char *p = generation; *p; p++)
+        h = (h ^ (uint8_t)*p) * UINT64_C(0x100000001b3);
+    return h | 1;
+}
+
+int authority_binding_of(struct authority_binding *ret, const struct contract_binding *b,
+                         const struct authority_binding *old)
 {
     uint8_t digests[CONTRACT_IDENTITIES_MAX][AUTHORITY_DIGEST_SIZE];
     uint8_t n =
         b->spec.n_identities < CONTRACT_IDENTITIES_MAX ? b->spec.n_identities : CONTRACT_IDENTITIES_MAX;
+    bool same = old && b->meta.generation > 0 && b->meta.generation == old->generation &&
+                base_uuid_eq(&b->meta.uid, &old->uid);
     memset(digests, 0, sizeof digests);
-    for (uint8_t i = 0; i < n; i++) {
+    if (same)
+        memcpy(digests, old->identities, sizeof digests);
+    for (uint8_t i = 0; i < n && !same; i++) {
         int rc = authority_digest(digests[i], b->spec.identities[i].kind, b->spec.identities[i].value);
         if (rc != BASE_OK)
             return rc;
@@ -104,6 +122,7 @@ int authority_binding_of(struct authority_binding *ret, const struct contract_bi
     (void)base_copy(ret->connector, sizeof ret->connector, b->spec.connector);
     (void)base_copy(ret->vpc, sizeof ret->vpc, b->spec.vpc);
     (void)base_copy(ret->service, sizeof ret->service, b->spec.service);
+    ret->generation = b->meta.generation;
     ret->n_identities = n;
     memcpy(ret->identities, digests, sizeof digests);
     ret->suspended = b->spec.suspended;
@@ -112,7 +131,11 @@ int authority_binding_of(struct authority_binding *ret, const struct contract_bi
     ret->has_prefix = b->status.has_prefix;
     ret->prefix = b->status.prefix;
     ret->grant_seconds = b->spec.grant_seconds;
-    ret->status = b->status;
+    ret->last_mark = authority_last_mark(b->status.last.node, b->status.last.generation);
+    ret->ready = b->status.ready.status == CONTRACT_COND_TRUE;
+    if (b->status.ready.status == CONTRACT_COND_FALSE)
+        (void)base_copy(ret->unready, sizeof ret->unready, b->status.ready.reason);
+    ret->ready_since = b->status.ready.transition;
     return BASE_OK;
 }
 

@@ -61,15 +61,24 @@ struct authority_binding {
     char connector[CONTRACT_CONNECTOR_SIZE];
     char vpc[CONTRACT_LABEL_SIZE];
     char service[CONTRACT_NAME_SIZE];
+    int64_t generation; /* of the spec: identities are those of this one */
     uint8_t n_identities;
     uint8_t identities[CONTRACT_IDENTITIES_MAX][AUTHORITY_DIGEST_SIZE];
     bool suspended, deleting, takeover_denied, has_prefix;
     struct base_prefix prefix;
-    int32_t grant_seconds;                 /* 0 = the provider's own */
-    struct contract_binding_status status; /* whole: a status write keeps what it does not mean */
+    int32_t grant_seconds; /* 0 = the provider's own */
+    /* of the status, as much as the next write of it needs */
+    uint64_t last_mark;                     /* authority_last_mark of lastSession */
+    bool ready;                             /* condition Ready is True */
+    char unready[CONTRACT_REASON_SIZE / 2]; /* its reason when it is False ("" = longer than any of ours) */
+    base_wall ready_since;
 };
-/* BASE_OK or BASE_ENOMEM (digest); *ret is whole or untouched. */
-int authority_binding_of(struct authority_binding *ret, const struct contract_binding *b);
+/* Tells one report of a session from another; 0 = none. */
+uint64_t authority_last_mark(const char *node, const char *generation);
+/* `old` (NULL = nothing) is what was known of it: the digests of the same UID and generation are taken over.
+ * BASE_OK or BASE_ENOMEM (digest); *ret is whole or untouched. */
+int authority_binding_of(struct authority_binding *ret, const struct contract_binding *b,
+                         const struct authority_binding *old);
 
 struct authority_service {
     char name[CONTRACT_NAME_SIZE];

@@ -65,7 +65,7 @@ static struct authority_binding compact(void)
 {
     struct contract_binding b = binding();
     struct authority_binding a;
-    cr_assert_eq(authority_binding_of(&a, &b), BASE_OK);
+    cr_assert_eq(authority_binding_of(&a, &b, NULL), BASE_OK);
     return a;
 }
 
@@ -254,7 +254,7 @@ Test(authority_policy, every_reason_says_what_to_answer)
     struct authority_binding a;
     base_mem_fail_after(1);
     int rc = authority_binding_of(
-        &a, &b); /* OpenSSL takes its memory elsewhere: either way it is whole or an error */
+        &a, &b, NULL); /* OpenSSL takes its memory elsewhere: either way it is whole or an error */
     base_mem_fail_after(0);
     cr_assert(rc == BASE_OK || rc == BASE_ENOMEM);
 }
@@ -332,9 +332,18 @@ Test(authority_prefix, what_belongs_to_a_pool)
 /* ---- index
  * -----------------------------------------------------------------------------------------------------------
  */
+static uint8_t slots[200][CONTRACT_IDENTITIES_MAX][AUTHORITY_DIGEST_SIZE];
+static void set(struct authority_index *ix, uint32_t slot, uint8_t n, const uint8_t *d)
+{
+    authority_index_set(ix, slot, 0);
+    if (n > 0)
+        memcpy(slots[slot], d, (size_t)n * AUTHORITY_DIGEST_SIZE);
+    authority_index_set(ix, slot, n);
+}
+
 Test(authority_index, counts_bindings)
 {
-    struct authority_index *ix = authority_index_new(4);
+    struct authority_index *ix = authority_index_new(4, slots, sizeof slots[0]);
     uint8_t d[3][AUTHORITY_DIGEST_SIZE];
     uint32_t slot;
     cr_assert_not_null(ix);
@@ -343,29 +352,50 @@ Test(authority_index, counts_bindings)
     (void)authority_digest(d[2], CONTRACT_IDENTITY_URI, "a:3");
     cr_assert_eq(authority_index_find(ix, d[0], &slot), 0);
     cr_assert_eq(slot, AUTHORITY_NO_SLOT);
-    authority_index_set(ix, 1, 2, (const uint8_t(*)[AUTHORITY_DIGEST_SIZE])d);
+    set(ix, 1, 2, d[0]);
     cr_assert_eq(authority_index_find(ix, d[0], &slot), 1);
     cr_assert_eq(slot, 1);
-    authority_index_set(ix, 3, 2, (const uint8_t(*)[AUTHORITY_DIGEST_SIZE])d + 1);
+    set(ix, 3, 2, d[1]);
     cr_assert_eq(authority_index_find(ix, d[1], &slot), 2, "two bindings name it");
     cr_assert_eq(authority_index_find(ix, d[2], &slot), 1);
     cr_assert_eq(slot, 3);
-    authority_index_set(ix, 1, 0, NULL);
+    set(ix, 1, 0, NULL);
     cr_assert_eq(authority_index_find(ix, d[0], &slot), 0);
     cr_assert_eq(authority_index_find(ix, d[1], &slot), 1);
     cr_assert_eq(slot, 3);
     memcpy(d[1], d[0], sizeof d[0]);
-    authority_index_set(ix, 2, 2, (const uint8_t(*)[AUTHORITY_DIGEST_SIZE])d);
+    set(ix, 2, 2, d[0]);
     cr_assert_eq(authority_index_find(ix, d[0], &slot), 1, "twice in one binding is one binding");
+    authority_index_free(ix);
+}
+
+/* As many buckets as there are, chains of several, and each order of taking out. */
+Test(authority_index, chains)
+{
+    struct authority_index *ix = authority_index_new(4, slots, sizeof slots[0]);
+    uint8_t d[4][AUTHORITY_DIGEST_SIZE] = {{0}};
+    uint32_t slot;
+    for (unsigned k = 0; k < 4; k++)
+        d[k][31] = (uint8_t)k; /* one bucket */
+    for (unsigned out = 0; out < 4; out++) {
+        for (uint32_t s = 0; s < 4; s++)
+            set(ix, s, 1, d[s]);
+        set(ix, out, 0, NULL);
+        for (uint32_t s = 0; s < 4; s++)
+            cr_assert_eq(authority_index_find(ix, d[s], &slot), s != out, "%u without %u", s, out);
+        for (uint32_t s = 0; s < 4; s++)
+            set(ix, s, 0, NULL);
+        cr_assert_eq(authority_index_find(ix, d[0], &slot), 0);
+    }
     authority_index_free(ix);
 }
 
 Test(authority_index, many_changes)
 {
     enum { N = 200 };
-    struct authority_index *ix = authority_index_new(N);
+    struct authority_index *ix = authority_index_new(N, slots, sizeof slots[0]);
     base_mem_fail_after(2);
-    struct authority_index *none = authority_index_new(N);
+    struct authority_index *none = authority_index_new(N, slots, sizeof slots[0]);
     base_mem_fail_after(0);
     cr_assert_null(none);
     struct base_prng r = {.state = 7};
@@ -386,7 +416,7 @@ Test(authority_index, many_changes)
             has[slot][i] = (uint8_t)base_prng_below(&r, 16);
             memcpy(two[i], d[has[slot][i]], sizeof two[i]);
         }
-        authority_index_set(ix, slot, n, (const uint8_t(*)[AUTHORITY_DIGEST_SIZE])two);
+        set(ix, slot, n, two[0]);
         unsigned q = (unsigned)base_prng_below(&r, 16), want = 0;
         for (unsigned s = 0; s < N; s++)
             want += has[s][0] == q || has[s][1] == q;

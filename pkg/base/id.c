@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define OPENSSL_SUPPRESS_DEPRECATED /* SHA256_*, see base_sha256 */
 #include "base/id.h"
 
 #include <arpa/inet.h>
-#include <openssl/evp.h>
-#include <stdatomic.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
 
 #include "base/err.h"
 
@@ -186,32 +187,15 @@ bool base_prefix_covers(const struct base_prefix *outer, const struct base_prefi
     return inner->len >= outer->len && prefix_bits_match(&outer->addr, &inner->addr, outer->len);
 }
 
-/* Fetched once for the process: each fetch searches the providers under a lock and costs more than the
- * digest. */
-static EVP_MD *sha256(void)
-{
-    static _Atomic(EVP_MD *) fetched;
-    EVP_MD *md = atomic_load(&fetched), *none = NULL;
-
-    if (md)
-        return md;
-    md = EVP_MD_fetch(NULL, "SHA256", NULL);
-    if (md && !atomic_compare_exchange_strong(&fetched, &none, md)) {
-        EVP_MD_free(md);
-        md = none;
-    }
-    return md;
-}
-
+/* The one interface of libcrypto that takes no memory: every EVP digest does, and the core draws its identities
+ * while sessions run. */
 int base_sha256(uint8_t ret[BASE_SHA256_SIZE], const void *a, size_t an, const void *b, size_t bn)
 {
-    EVP_MD *md = sha256();
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    int ok = md && ctx && EVP_DigestInit_ex(ctx, md, NULL) == 1 &&
-             (!an || EVP_DigestUpdate(ctx, a, an) == 1) && (!bn || EVP_DigestUpdate(ctx, b, bn) == 1) &&
-             EVP_DigestFinal_ex(ctx, ret, NULL) == 1;
+    SHA256_CTX ctx;
+    int ok = SHA256_Init(&ctx) == 1 && (!an || SHA256_Update(&ctx, a, an) == 1) &&
+             (!bn || SHA256_Update(&ctx, b, bn) == 1) && SHA256_Final(ret, &ctx) == 1;
 
-    EVP_MD_CTX_free(ctx);
+    OPENSSL_cleanse(&ctx, sizeof ctx);
     return ok ? BASE_OK : BASE_ENOMEM;
 }
 

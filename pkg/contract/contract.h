@@ -218,6 +218,8 @@ struct contract_binding_status {
     struct base_prefix prefix;
     struct contract_last_session last;
     struct contract_cond ready, prefix_assigned;
+    /* Of a write, never of what was read: that part stays as it stands on the server. */
+    bool keep_last, keep_ready, keep_assigned;
 };
 struct contract_binding {
     struct contract_meta meta;
@@ -271,6 +273,8 @@ int contract_encode(struct base_buf *out, const struct contract_object *o, struc
 bool contract_spec_equal(const struct contract_object *a, const struct contract_object *b);
 bool contract_status_equal(const struct contract_object *a, const struct contract_object *b);
 /* Status of `src` (same kind) into `dst`; NULL empties it. */
+/* What a write of a binding's status says to keep becomes what `old` has. */
+void contract_fill_kept(struct contract_object *o, const struct contract_object *old);
 void contract_copy_status(struct contract_object *dst, const struct contract_object *src);
 /* Bytes that an object of this kind uses, and a copy of just those: claims are half as large as bindings. A caller that
  * keeps objects in blocks of that size never assigns them whole. */

@@ -391,7 +391,7 @@ int contract_encode(struct base_buf *out, const struct contract_object *o, struc
                     struct base_err *err)
 {
     base_cleanup(base_arena_freep) struct base_arena *arena = base_arena_new(ARENA_MAX);
-    struct contract_object *old = base_calloc(1, sizeof *old);
+    struct contract_object *old = base_calloc(1, sizeof *old), *filled = NULL;
     const struct contract_json *root = NULL;
     size_t start = out->len;
     int rc = BASE_OK;
@@ -407,9 +407,18 @@ int contract_encode(struct base_buf *out, const struct contract_object *o, struc
     }
     if (!rc && o->kind == CONTRACT_BINDING && !root)
         old->u.binding.spec.retention_seconds = -1;
+    if (!rc && o->kind == CONTRACT_BINDING) {
+        filled = base_calloc(1, sizeof *filled);
+        if (!filled)
+            rc = base_err_set(err, BASE_ENOMEM, "%s: no memory", contract_kind_name(o->kind));
+        else
+            *filled = *o;
+    }
+    if (filled)
+        contract_fill_kept(filled, old);
     if (!rc) {
         out->failed = BASE_OK;
-        put_root(out, o, old, root);
+        put_root(out, filled ? filled : o, old, root);
         rc = out->failed;
         if (rc)
             (void)base_err_set(err, rc, "%s %.200s: its JSON does not fit into %zu bytes",
@@ -420,5 +429,6 @@ int contract_encode(struct base_buf *out, const struct contract_object *o, struc
         out->data[start] = '\0';
     }
     base_free(old);
+    base_free(filled);
     return rc;
 }

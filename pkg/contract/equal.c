@@ -154,6 +154,22 @@ void contract_object_copy(struct contract_object *dst, const struct contract_obj
     memcpy(dst, src, contract_object_size(src->kind));
 }
 
+void contract_fill_kept(struct contract_object *o, const struct contract_object *old)
+{
+    struct contract_binding_status *s = &o->u.binding.status;
+    const struct contract_binding_status *was = &old->u.binding.status;
+
+    if (o->kind != CONTRACT_BINDING)
+        return;
+    if (s->keep_last)
+        s->last = was->last;
+    if (s->keep_ready)
+        s->ready = was->ready;
+    if (s->keep_assigned)
+        s->prefix_assigned = was->prefix_assigned;
+    s->keep_last = s->keep_ready = s->keep_assigned = false;
+}
+
 void contract_copy_status(struct contract_object *dst, const struct contract_object *src)
 {
     const struct contract_field *status = contract_schema_status(dst->kind);

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#define NO_CONN UINT32_MAX
+#define NO_HINT UINT32_MAX
 
 /* a is older than b; versions that cannot be compared are never older (they are then taken as they come) */
 bool session_older(const char *a, const char *b)
@@ -34,23 +34,26 @@ static uint32_t *bucket_of(struct session_core *c, const char *name)
 
 struct session_conn *session_conn_find(struct session_core *c, const char *name)
 {
-    for (uint32_t i = *bucket_of(c, name); i != NO_CONN; i = c->conn[i].next)
-        if (strcmp(c->conn[i].b.name, name) == 0)
-            return &c->conn[i];
+    for (uint32_t i = *bucket_of(c, name); i != 0; i = c->conn[i - 1].next)
+        if (strcmp(c->conn[i - 1].b.name, name) == 0)
+            return &c->conn[i - 1];
     return NULL;
 }
 
 struct session_conn *session_conn_make(struct session_core *c, const char *name)
 {
     uint32_t i = c->conn_free;
-    if (i == NO_CONN)
+    if (i != 0)
+        c->conn_free = c->conn[i - 1].next;
+    else if (c->conn_fresh < c->cfg.max_connectors)
+        i = ++c->conn_fresh;
+    else
         return NULL;
-    struct session_conn *n = &c->conn[i];
-    c->conn_free = n->next;
+    struct session_conn *n = &c->conn[i - 1];
     memset(n, 0, sizeof *n);
     n->used = true;
     n->desk = -1;
-    n->svc = n->att = NO_CONN;
+    n->svc = n->att = NO_HINT;
     (void)base_copy(n->b.name, sizeof n->b.name, name);
     uint32_t *b = bucket_of(c, name);
     n->next = *b;
@@ -62,10 +65,10 @@ void session_conn_free_if_idle(struct session_core *c, struct session_conn *n)
 {
     if (!n->used || n->bound || n->state != CONN_IDLE || n->req.flow != 0 || n->ses.flow != 0)
         return;
-    uint32_t i = (uint32_t)(n - c->conn);
+    uint32_t i = (uint32_t)(n - c->conn) + 1;
     uint32_t *at = bucket_of(c, n->b.name);
     while (*at != i)
-        at = &c->conn[*at].next;
+        at = &c->conn[*at - 1].next;
     *at = n->next;
     session_timer_set(&c->timers, session_entity_conn(c, n), BASE_TIME_NEVER);
     n->used = false;
@@ -77,7 +80,7 @@ void session_all_dirty(struct session_core *c)
 {
     if (c->busy == 0)
         return;
-    for (uint32_t i = 0; i < c->cfg.max_connectors; i++)
+    for (uint32_t i = 0; i < c->conn_fresh; i++)
         if (c->conn[i].used && c->conn[i].state != CONN_IDLE)
             session_dirty(c, session_entity_conn(c, &c->conn[i]));
 }
@@ -87,15 +90,17 @@ void session_all_dirty(struct session_core *c)
 static void touch(void *arg, uint32_t slot)
 {
     struct session_core *c = arg;
+    c->conn[slot].recheck = true;
     session_dirty(c, session_entity_conn(c, &c->conn[slot]));
 }
 
-static void set_identities(struct session_core *c, struct session_conn *n, uint8_t count)
+/* With or without the binding's identities: whoever shares one of them is ambiguous now, or no longer. */
+static void set_identities(struct session_core *c, struct session_conn *n, bool in)
 {
-    uint32_t slot = (uint32_t)(n - c->conn);
-    for (uint8_t i = 0; i < count; i++) /* whoever shares one of them is ambiguous now, or no longer */
+    authority_index_set(c->identities, (uint32_t)(n - c->conn), in ? n->b.n_identities : 0);
+    for (uint8_t i = 0; i < n->b.n_identities; i++)
         authority_index_each(c->identities, n->b.identities[i], touch, c);
-    authority_index_set(c->identities, slot, count, (const uint8_t(*)[AUTHORITY_DIGEST_SIZE])n->b.identities);
+    n->recheck = true;
     session_dirty(c, session_entity_conn(c, n));
 }
 
@@ -115,7 +120,8 @@ bool session_binding_row(struct session_core *c, const struct contract_binding *
     if (n->b.rv[0] != '\0' && session_older(b->meta.rv, n->b.rv))
         return false;
     struct authority_binding next;
-    if (authority_binding_of(&next, b) != BASE_OK) { /* no memory for a digest: not known is not admitted */
+    if (authority_binding_of(&next, b, n->bound ? &n->b : NULL) !=
+        BASE_OK) { /* no memory for a digest: not known is not admitted */
         session_binding_gone(c, n);
         return false;
     }
@@ -123,13 +129,13 @@ bool session_binding_row(struct session_core *c, const struct contract_binding *
     bool same_ids = same_uid && n->b.n_identities == next.n_identities &&
                     memcmp(n->b.identities, next.identities, sizeof next.identities) == 0;
     if (!same_ids && n->bound)
-        set_identities(c, n, 0);
+        set_identities(c, n, false);
     if (!same_uid)
         n->b_t0 = 0;
     n->b = next;
     n->bound = true;
     if (!same_ids)
-        set_identities(c, n, n->b.n_identities);
+        set_identities(c, n, true);
     if (n->state != CONN_IDLE)
         session_proof_pace(c, n);
     session_dirty(c, session_entity_conn(c, n));
@@ -139,7 +145,7 @@ bool session_binding_row(struct session_core *c, const struct contract_binding *
 void session_binding_gone(struct session_core *c, struct session_conn *n)
 {
     if (n->bound)
-        set_identities(c, n, 0);
+        set_identities(c, n, false);
     n->bound = false;
     n->b_t0 = 0;
     session_dirty(c, session_entity_conn(c, n));
@@ -162,7 +168,7 @@ struct session_service *session_service_of(struct session_core *c, struct sessio
         strcmp(c->svc[n->svc].s.name, n->b.service) == 0)
         return &c->svc[n->svc];
     struct session_service *s = service_find(c, n->b.service);
-    n->svc = s ? (uint32_t)(s - c->svc) : NO_CONN;
+    n->svc = s ? (uint32_t)(s - c->svc) : NO_HINT;
     return s;
 }
 
@@ -241,7 +247,7 @@ static bool names_it(const struct base_uuid *gone, const struct base_uuid *known
 static struct session_conn *conn_by_claim(struct session_core *c, const char *claim)
 {
     char name[CONTRACT_NAME_SIZE];
-    for (uint32_t i = 0; i < c->cfg.max_connectors; i++) {
+    for (uint32_t i = 0; i < c->conn_fresh; i++) {
         struct session_conn *n = &c->conn[i];
         if (!n->used || n->state == CONN_IDLE)
             continue;
@@ -378,11 +384,11 @@ void session_catalog_relist(struct session_core *c, enum contract_kind kind)
             c->svc[i].seen = false;
         break;
     case CONTRACT_CLAIM:
-        for (uint32_t i = 0; i < c->cfg.max_connectors; i++)
+        for (uint32_t i = 0; i < c->conn_fresh; i++)
             c->conn[i].claim.seen = false;
         break;
     case CONTRACT_BINDING:
-        for (uint32_t i = 0; i < c->cfg.max_connectors; i++)
+        for (uint32_t i = 0; i < c->conn_fresh; i++)
             c->conn[i].seen = false;
         c->bindings_overflow = false;
         break;
@@ -407,7 +413,7 @@ void session_catalog_listed(struct session_core *c, enum contract_kind kind)
                 service_gone(c, &c->svc[i]);
         break;
     case CONTRACT_CLAIM:
-        for (uint32_t i = 0; i < c->cfg.max_connectors; i++) {
+        for (uint32_t i = 0; i < c->conn_fresh; i++) {
             struct session_conn *n = &c->conn[i];
             if (n->used && n->claim.in_cache && !n->claim.seen) {
                 n->claim.in_cache = false;
@@ -417,7 +423,7 @@ void session_catalog_listed(struct session_core *c, enum contract_kind kind)
         }
         break;
     case CONTRACT_BINDING:
-        for (uint32_t i = 0; i < c->cfg.max_connectors; i++)
+        for (uint32_t i = 0; i < c->conn_fresh; i++)
             if (c->conn[i].used && c->conn[i].bound && !c->conn[i].seen)
                 session_binding_gone(c, &c->conn[i]);
         break;

@@ -132,8 +132,6 @@ static void admit(struct session_core *c, struct session_conn *n)
     n->ses.correlation = n->req.correlation;
     memcpy(n->ses.digest, n->req.digest, sizeof n->ses.digest);
     (void)base_copy(n->ses.credential_id, sizeof n->ses.credential_id, n->req.credential_id);
-    n->ses.identity_kind = n->req.identity_kind;
-    memcpy(n->ses.identity, n->req.identity, sizeof n->ses.identity);
     n->ses.standing = n->req.standing;
     n->ses.refused = AUTHORITY_OK;
     n->ses.keep = false;
@@ -828,8 +826,8 @@ void session_conn_settle(struct session_core *c, struct session_conn *n)
     if (n->policy.ask != 0 && c->now >= n->policy.by)
         session_policy_told(c, n, n->policy.ask, &(struct authority_answer){.verdict = AUTHORITY_UNAVAILABLE},
                             c->now);
-    session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_SETTLE});
     session_report_settle(c, n);
+    session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_SETTLE}); /* and sets the timer, for all of it */
     session_conn_free_if_idle(c, n);
 }
 
@@ -860,8 +858,8 @@ void session_conn_wake(struct session_core *c, struct session_conn *n)
         break;
     }
     case CONN_FORWARDING: {
-        base_time deadline = session_deadline(c, n, NULL);
-        at = base_time_min(at, deadline);
+        /* what stands in the fence is the deadline, or earlier; 0 in a gap */
+        at = base_time_min(at, n->ses.deadline != 0 ? n->ses.deadline : session_deadline(c, n, NULL));
         if (n->policy.ask == 0)
             at = base_time_min(at, n->policy.at);
         break;

@@ -13,7 +13,6 @@
 
 #include <string.h>
 
-#define NO_CONN UINT32_MAX
 /* the most that one thing adds when it is looked at */
 #define ROOM_FX 12
 #define ROOM_OBJECTS 2
@@ -85,7 +84,8 @@ int session_core_new(struct session_core **ret, const struct session_config *cfg
     c->name_bucket = base_calloc(buckets, sizeof *c->name_bucket);
     c->guest = base_calloc(c->cfg.max_guests, sizeof *c->guest);
     c->guest_free = UINT32_MAX;
-    c->identities = authority_index_new(cfg->max_connectors);
+    if (c->conn)
+        c->identities = authority_index_new(cfg->max_connectors, c->conn->b.identities, sizeof *c->conn);
     rc = session_timers_init(&c->timers, ENTITY_FIXED + cfg->max_attachments + cfg->max_connectors +
                                              c->n_jobs + c->cfg.max_guests);
     if (rc != BASE_OK || session_flows_init(&c->flows, cfg->max_connectors + c->cfg.max_guests) != BASE_OK ||
@@ -94,12 +94,8 @@ int session_core_new(struct session_core **ret, const struct session_config *cfg
         session_core_free(c);
         return base_err_set(err, BASE_ENOMEM, "no memory for %u connectors", cfg->max_connectors);
     }
-    for (uint32_t i = 0; i < buckets; i++)
-        c->name_bucket[i] = NO_CONN;
-    for (uint32_t i = 0; i < cfg->max_connectors; i++)
-        c->conn[i].next = i + 1 < cfg->max_connectors ? i + 1 : NO_CONN;
-    for (uint32_t i = 0; i < c->n_jobs; i++)
-        c->job[i].next_free = i + 1 < c->n_jobs ? i + 1 : UINT32_MAX;
+    /* Nothing of connectors and jobs is written before they are used: their pages cost nothing until then. */
+    c->job_free = UINT32_MAX;
     for (unsigned i = 0; i < c->n_desks; i++)
         c->desk_free[c->n_desk_free++] = (int16_t)i;
     c->proof[PROOF_BINDINGS].kind = CONTRACT_BINDING;
@@ -316,7 +312,7 @@ void session_drain_settle(struct session_core *c)
         session_trace(c, "instance", c->inst.name, "Draining", "Draining", "time", "DrainTimeout",
                       c->inst.me.epoch, NULL, true);
         session_timer_set(&c->timers, ENTITY_DRAIN, BASE_TIME_NEVER);
-        for (uint32_t i = 0; i < c->n_jobs; i++)
+        for (uint32_t i = 0; i < c->job_fresh; i++)
             if (c->job[i].state != JOB_FREE)
                 session_dirty(c, session_entity_job(c, &c->job[i]));
         session_inst_event(c, INST_EV_TIME, NULL);
@@ -324,7 +320,7 @@ void session_drain_settle(struct session_core *c)
     if (c->inst.state != INST_RELEASED && c->inst.state != INST_RELEASING) {
         uint32_t retired =
             0; /* they wait for a data thread that does not answer; their routes are given back */
-        for (uint32_t i = 0; i < c->cfg.max_connectors && c->busy > 0; i++)
+        for (uint32_t i = 0; i < c->conn_fresh && c->busy > 0; i++)
             retired += c->conn[i].used && c->conn[i].state == CONN_RETIRED;
         if ((c->busy == retired && c->jobs_active == 0) || c->drain_gave_up)
             session_inst_event(c, INST_EV_DRAINED, NULL);
@@ -655,7 +651,7 @@ void session_core_check(const struct session_core *c)
     uint32_t busy = 0, jobs = 0, desks = 0;
     session_inst_check(c);
     assert(session_timers_ok(&c->timers));
-    for (uint32_t i = 0; i < c->cfg.max_connectors; i++) {
+    for (uint32_t i = 0; i < c->conn_fresh; i++) {
         const struct session_conn *n = &c->conn[i];
         if (!n->used)
             continue;
@@ -674,7 +670,7 @@ void session_core_check(const struct session_core *c)
     assert(desks + c->n_desk_free == c->n_desks);
     for (uint32_t i = 0; i < c->guest_fresh; i++)
         session_guest_check(c, &c->guest[i]);
-    for (uint32_t i = 0; i < c->n_jobs; i++)
+    for (uint32_t i = 0; i < c->job_fresh; i++)
         jobs += c->job[i].state != JOB_FREE;
     assert(jobs == c->jobs_active);
 }
@@ -691,7 +687,7 @@ void session_core_summary(const struct session_core *c, struct session_summary *
     ret->instance_deadline = lease_until(c->inst.renewed, c->inst.me.lease_seconds, c->cfg.timing.guard);
     for (uint32_t i = 0; i < c->cfg.max_services; i++)
         ret->services += c->svc[i].used;
-    for (uint32_t i = 0; i < c->cfg.max_connectors; i++) {
+    for (uint32_t i = 0; i < c->conn_fresh; i++) {
         const struct session_conn *n = &c->conn[i];
         if (!n->used)
             continue;
@@ -703,7 +699,7 @@ void session_core_summary(const struct session_core *c, struct session_summary *
 
 bool session_core_view(const struct session_core *c, size_t i, struct session_view *ret)
 {
-    for (uint32_t k = 0; k < c->cfg.max_connectors; k++) {
+    for (uint32_t k = 0; k < c->conn_fresh; k++) {
         const struct session_conn *n = &c->conn[k];
         if (!n->used || n->state == CONN_IDLE || i-- > 0)
             continue;

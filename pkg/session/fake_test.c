@@ -177,6 +177,7 @@ static int apply(struct world *w, enum session_fx_kind kind, const struct contra
     struct contract_object next = *old;
     if (kind == SESSION_FX_STATUS) {
         next.u.binding.status = o->u.binding.status;
+        contract_fill_kept(&next, old);
     } else {
         switch (o->kind) {
         case CONTRACT_INSTANCE:
@@ -207,10 +208,14 @@ static int apply(struct world *w, enum session_fx_kind kind, const struct contra
 
 /* What every write must carry, whatever the store would let pass. */
 static void check_write(struct world *w, struct w_node *n, enum session_fx_kind kind,
-                        const struct contract_object *o)
+                        const struct contract_object *written)
 {
+    struct contract_object filled = *written;
+    const struct contract_object *o = &filled;
     const struct contract_meta *m = &o->u.meta;
     struct contract_object *old = world_get(w, m->name);
+    if (old)
+        contract_fill_kept(&filled, old);
     cr_assert(m->name[0] != '\0');
     if (kind == SESSION_FX_CREATE) {
         cr_assert(base_uuid_is_zero(&m->uid), "a creation names no uid");

@@ -294,18 +294,17 @@ struct session_conn {
     struct authority_binding b;
     base_time b_t0;    /* row proof of the binding */
     uint32_t svc, att; /* hints; checked by name at each use */
-    uint32_t next;     /* chain of the name map, or of the free list */
+    uint32_t next;     /* chain of the name map, or of the free list: index + 1, 0 = the end */
 
-    struct session_wait req;
-    struct { /* flow 0 = none */
+    struct session_wait req; /* its identity is the session's while there is no request: a session is retired
+                                at its policy before the next request takes the place */
+    struct {                 /* flow 0 = none */
         uint64_t flow, generation;
         base_time deadline; /* in the fence slot */
         enum session_transport transport;
         uint8_t digest[AUTHORITY_DIGEST_SIZE];
         char credential_id[65];
         struct base_correlation correlation;
-        enum contract_identity_kind identity_kind;
-        char identity[AUTHORITY_IDENTITY_SIZE];
         struct authority_standing standing;
         enum authority_reason refused; /* what the policy said when it was asked again */
         bool keep;                     /* being stopped, but the claim may serve a successor */
@@ -321,6 +320,10 @@ struct session_conn {
         int64_t epoch;
     } expired;
     bool reread; /* the binding was read again after the claim landed */
+
+    bool saying;             /* the write on its way says so, and is no report */
+    bool recheck, ambiguous; /* another binding names one of its identities, too */
+    base_time say_at;        /* when to write that, or that it is over; 0 = nothing to say */
 
     /* what is going on */
     uint64_t ask, ask_binding, ask_service;
@@ -405,7 +408,7 @@ struct session_timers {
     uint32_t n; /* entities */
     uint32_t n_heap;
     uint32_t *heap; /* entity numbers, least time first */
-    uint32_t *pos;  /* entity -> place in the heap, UINT32_MAX = not in it */
+    uint32_t *pos;  /* entity -> place in the heap + 1, 0 = not in it */
     base_time *at;
     uint32_t *queue; /* ring of entities with work to do */
     uint8_t *queued;
@@ -456,8 +459,9 @@ struct session_core {
     uint32_t guest_free, guest_fresh; /* from guest_fresh on they were never used */
     struct contract_claim *desk;
     int16_t desk_free[SESSION_DESKS];
-    unsigned n_desks, n_desk_free; /* a connector has one at most */
-    uint32_t *name_bucket, name_mask, conn_free;
+    unsigned n_desks, n_desk_free;               /* a connector has one at most */
+    uint32_t *name_bucket, name_mask, conn_free; /* index + 1, 0 = none */
+    uint32_t conn_fresh, job_fresh;              /* from here on they were never used */
     struct authority_index *identities;
     struct session_timers timers;
     struct session_flows flows;

@@ -13,11 +13,18 @@ bool session_room(const struct session_core *c, unsigned n_fx, unsigned n_object
     return c->out->n_fx + n_fx <= SESSION_FX_MAX && c->n_objects + n_objects <= SESSION_OBJECTS_MAX;
 }
 
+#define FX_OTHERS 728 /* bytes */
+#define FX_FITS(member)                                                                                      \
+    (offsetof(struct session_fx, u) + sizeof((struct session_fx *)0)->u.member <= FX_OTHERS)
+_Static_assert(FX_FITS(store) && FX_FITS(prove) && FX_FITS(audit) && FX_FITS(tun) && FX_FITS(refuse) &&
+                   FX_FITS(fence) && FX_FITS(trace) && FX_FITS(condition) && FX_FITS(drained),
+               "every effect but the two largest");
 struct session_fx *session_fx(struct session_core *c, enum session_fx_kind kind)
 {
     assert(c->out->n_fx < SESSION_FX_MAX); /* session_room is asked before anything that adds many */
     struct session_fx *fx = &c->out->fx[c->out->n_fx++];
-    memset(fx, 0, sizeof *fx);
+    bool large = kind == SESSION_FX_AUTHORIZE || kind == SESSION_FX_ADMIT;
+    memset(fx, 0, large ? sizeof *fx : FX_OTHERS);
     fx->kind = kind;
     return fx;
 }
@@ -51,7 +58,14 @@ uint64_t session_write(struct session_core *c, uint32_t entity, enum session_fx_
 {
     assert(c->n_objects < SESSION_OBJECTS_MAX);
     struct contract_object *o = &c->out->objects[c->n_objects++];
-    memset(o, 0, contract_object_size(kind));
+    if (kind == CONTRACT_BINDING) { /* identities are most of it, and none is ever written */
+        size_t at = offsetof(struct contract_object, u.binding.spec.identities);
+        size_t end = at + sizeof o->u.binding.spec.identities;
+        memset(o, 0, at);
+        memset((char *)o + end, 0, contract_object_size(kind) - end);
+    } else {
+        memset(o, 0, contract_object_size(kind));
+    }
     o->kind = kind;
     struct session_fx *fx = session_fx(c, fx_kind);
     fx->u.store.ask = session_ask(c, entity);

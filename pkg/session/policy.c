@@ -119,9 +119,9 @@ void session_policy_refresh(struct session_core *c, struct session_conn *n)
     struct authority_ask a = {.question = n->policy.question,
                               .uid = session_uuid(c),
                               .token = n->ses.flow,
-                              .identity_kind = n->ses.identity_kind,
+                              .identity_kind = n->req.identity_kind,
                               .correlation = n->ses.correlation};
-    memcpy(a.identity, n->ses.identity, sizeof a.identity);
+    memcpy(a.identity, n->req.identity, sizeof a.identity);
     (void)base_copy(a.credential_id, sizeof a.credential_id, n->ses.credential_id);
     fill_connector(c, &a, n);
     a.has_prefix = true;
@@ -146,7 +146,7 @@ static void refreshed(struct session_core *c, struct session_conn *n, const stru
 {
     struct authority_ask a = {
         .question = n->policy.question, .epoch = n->claim.epoch, .prefix = n->claim.prefix};
-    memcpy(a.identity, n->ses.identity, sizeof a.identity);
+    memcpy(a.identity, n->req.identity, sizeof a.identity);
     n->ses.refused = authority_told(&n->ses.standing, &a, answer, t0);
     if (answer->verdict == AUTHORITY_ALLOWED || answer->verdict == AUTHORITY_DENIED)
         plan(c, n);
@@ -176,9 +176,9 @@ void session_policy_retire(struct session_core *c, struct session_conn *n)
         return;
     struct authority_ask a = {.question = q,
                               .uid = session_uuid(c),
-                              .identity_kind = n->ses.identity_kind,
+                              .identity_kind = n->req.identity_kind,
                               .correlation = n->ses.correlation};
-    memcpy(a.identity, n->ses.identity, sizeof a.identity);
+    memcpy(a.identity, n->req.identity, sizeof a.identity);
     (void)base_copy(a.credential_id, sizeof a.credential_id, n->ses.credential_id);
     fill_connector(c, &a, n);
     a.has_prefix = true;

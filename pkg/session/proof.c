@@ -21,7 +21,7 @@ static base_time pace_of(const struct session_core *c, const struct session_conn
 static base_time interval(const struct session_core *c, unsigned i)
 {
     base_time t = c->cfg.timing.interval;
-    for (uint32_t k = 0; i != PROOF_CLAIMS && c->busy > 0 && k < c->cfg.max_connectors; k++)
+    for (uint32_t k = 0; i != PROOF_CLAIMS && c->busy > 0 && k < c->conn_fresh; k++)
         if (c->conn[k].used && c->conn[k].bound && c->conn[k].state != CONN_IDLE)
             t = base_time_min(t, pace_of(c, &c->conn[k]));
     return t;
@@ -70,7 +70,7 @@ void session_proof_forget(struct session_core *c, unsigned i)
 /* A proof counts for a row only if the row is in it, as mine. */
 static void claims_proved(struct session_core *c, base_time t0)
 {
-    for (uint32_t k = 0; k < c->cfg.max_connectors; k++) {
+    for (uint32_t k = 0; k < c->conn_fresh; k++) {
         struct session_conn *n = &c->conn[k];
         struct session_claim *r = &n->claim;
         if (n->state == CONN_IDLE || base_uuid_is_zero(&r->uid))

@@ -68,6 +68,7 @@ static void forget_conn(struct session_conn *n)
 {
     struct session_claim *k = &n->claim;
     n->b.rv[0] = '\0';
+    n->b.generation = 0; /* it may come again, with another spec */
     n->b_t0 = 0;
     k->rv[0] = '\0';
     k->t0 = 0;
@@ -80,6 +81,7 @@ static void forget_conn(struct session_conn *n)
     n->seen_epoch = 0;
     n->acquire_refused = false;
     n->report.ask = 0; /* it was only a report */
+    n->saying = false;
 }
 
 void session_regress(struct session_core *c)
@@ -100,13 +102,13 @@ void session_regress(struct session_core *c)
             c->svc[i].s.rv[0] = '\0';
             c->svc[i].t0 = 0;
         }
-        for (uint32_t i = 0; i < c->cfg.max_connectors; i++)
+        for (uint32_t i = 0; i < c->conn_fresh; i++)
             if (c->conn[i].used)
                 forget_conn(&c->conn[i]);
         session_att_forget(c);
     }
     session_inst_event(c, INST_EV_REGRESSED, NULL); /* a new identity: nothing that was asked before counts */
-    for (uint32_t i = 0; i < c->n_jobs; i++)
+    for (uint32_t i = 0; i < c->job_fresh; i++)
         if (c->job[i].state != JOB_FREE)
             session_dirty(c, session_entity_job(c, &c->job[i]));
     session_all_dirty(c);

@@ -27,17 +27,18 @@ void session_release(struct session_core *c, const struct base_prefix *prefix, c
                      const struct base_correlation *correlation)
 {
     if (c->jobs_active > 0)
-        for (uint32_t i = 0; i < c->n_jobs; i++)
+        for (uint32_t i = 0; i < c->job_fresh; i++)
             if (c->job[i].state != JOB_FREE && base_uuid_eq(&c->job[i].uid, uid) &&
                 c->job[i].epoch == epoch && base_uuid_eq(&c->job[i].lease_uuid, lease_uuid))
                 return; /* it is being released */
-    if (c->job_free == UINT32_MAX) {
+    if (c->job_free == UINT32_MAX && c->job_fresh == c->n_jobs) {
         session_trace(c, "connector", "", "None", "None", "release", "TooManyReleases", epoch, correlation,
                       true);
         return;
     }
-    struct session_job *j = &c->job[c->job_free];
-    c->job_free = j->next_free;
+    struct session_job *j = &c->job[c->job_free != UINT32_MAX ? c->job_free : c->job_fresh++];
+    if (c->job_free != UINT32_MAX)
+        c->job_free = j->next_free;
     c->jobs_active++;
     *j = (struct session_job){.prefix = *prefix,
                               .uid = *uid,

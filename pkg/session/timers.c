@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-#define NOWHERE UINT32_MAX
+#define NOWHERE 0 /* places are counted from 1: memory as it was taken says that nothing is waited for */
 
 int session_timers_init(struct session_timers *t, uint32_t n)
 {
@@ -19,10 +19,6 @@ int session_timers_init(struct session_timers *t, uint32_t n)
     t->queued = base_calloc(n, sizeof *t->queued);
     if (!t->heap || !t->pos || !t->at || !t->queue || !t->queued)
         return BASE_ENOMEM;
-    for (uint32_t i = 0; i < n; i++) {
-        t->pos[i] = NOWHERE;
-        t->at[i] = BASE_TIME_NEVER;
-    }
     return BASE_OK;
 }
 
@@ -38,7 +34,7 @@ void session_timers_fini(struct session_timers *t)
 static void place(struct session_timers *t, uint32_t i, uint32_t entity)
 {
     t->heap[i] = entity;
-    t->pos[entity] = i;
+    t->pos[entity] = i + 1;
 }
 
 static void up(struct session_timers *t, uint32_t i)
@@ -73,22 +69,23 @@ static void down(struct session_timers *t, uint32_t i)
 
 void session_timer_set(struct session_timers *t, uint32_t entity, base_time at)
 {
-    if (t->at[entity] == at)
+    if (t->pos[entity] == NOWHERE ? at == BASE_TIME_NEVER : t->at[entity] == at)
         return;
     base_time before = t->at[entity];
     t->at[entity] = at;
-    uint32_t i = t->pos[entity];
+    bool in = t->pos[entity] != NOWHERE;
+    uint32_t i = t->pos[entity] - 1;
     if (at == BASE_TIME_NEVER) {
         uint32_t last = t->heap[--t->n_heap];
         t->pos[entity] = NOWHERE;
         if (last != entity) {
             place(t, i, last);
             up(t, i);
-            down(t, t->pos[last]);
+            down(t, t->pos[last] - 1);
         }
         return;
     }
-    if (i == NOWHERE) {
+    if (!in) {
         place(t, t->n_heap++, entity);
         up(t, t->n_heap - 1);
     } else if (at < before) {
@@ -110,7 +107,7 @@ base_time session_timer_first(const struct session_timers *t, uint32_t *ret_enti
 bool session_timers_ok(const struct session_timers *t)
 {
     for (uint32_t i = 0; i < t->n_heap; i++) {
-        if (t->pos[t->heap[i]] != i)
+        if (t->pos[t->heap[i]] != i + 1)
             return false;
         if (i > 0 && t->at[t->heap[(i - 1) / 2]] > t->at[t->heap[i]])
             return false;
@@ -149,7 +146,7 @@ static uint32_t home(const struct session_flows *f, uint64_t flow)
 int session_flows_init(struct session_flows *f, uint32_t n)
 {
     uint32_t size = 64;
-    while (size < n * 4) /* at most two flows for each connector: half empty at worst */
+    while (size < n * 2 + n / 2) /* at most two flows for each connector, and seldom more than one */
         size *= 2;
     f->mask = size - 1;
     f->slot = base_calloc(size, sizeof *f->slot);

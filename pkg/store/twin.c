@@ -356,6 +356,7 @@ static void merge(struct contract_object *next, const struct store_req *req,
     if (req->op == STORE_UPDATE_STATUS) {
         contract_object_copy(next, old);
         contract_copy_status(next, req->object);
+        contract_fill_kept(next, old);
         return;
     }
     contract_object_copy(next, req->object);

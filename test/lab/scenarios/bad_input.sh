@@ -145,7 +145,10 @@ spec: {tenant: acme, connector: twin, vpc: vpc-a, serviceName: svc-a, identities
 Y
 check "two bindings for one identity" eventually 5 refused 403 'AmbiguousIdentity' site-1
 check "and it is in the audit trail" bash -c 'cat "$1"/* | jq -e "select(.event == \"reject\" and .reason == \"AmbiguousIdentity\" and .effect == \"none\")" | grep -q .' _ "$D/nodes/edge1/audit"
+ready_says() { [ "$(k admin get cb "$1" -o jsonpath='{.status.conditions[?(@.type=="Ready")].status}/{.status.conditions[?(@.type=="Ready")].reason}')" = "$2" ]; }
+for cb in acme.site-1 acme.twin; do check "$cb says so" eventually 15 ready_says $cb False/AmbiguousIdentity; done
 k operator delete cb acme.twin evil.site-1 >/dev/null
+check "acme.site-1 takes it back" eventually 15 ready_says acme.site-1 True/IdentityUnique
 
 echo "-- packets and objects"
 mark=$(now_ns)
