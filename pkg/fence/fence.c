@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/mutant.h"
 
 #define CACHE_LINE 64
 
@@ -114,6 +115,8 @@ base_time fence_deadline(const struct fence_slot *s)
 
 const struct fence_pass *fence_check(const struct fence_slot *s, base_time now)
 {
+    if (base_mutant("fence.expiry") && fence_deadline(s) > 0)
+        return &s->pass;
     return now >= 0 && now < fence_deadline(s) ? &s->pass : NULL;
 }
 

@@ -35,3 +35,20 @@ scenarios: $(SCENARIOS:%=scenario-%)
 scenarios-long: $(SCENARIOS_LONG:%=scenario-%)
 $(SCENARIOS:%=scenario-%) $(SCENARIOS_LONG:%=scenario-%): scenario-%: binaries peers
 	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/scenario-$* test/lab/scenarios/$*.sh
+
+# ---- acceptance: test/lab/accept/README.md -----------------------------------------------------------------------
+.PHONY: accept accept-short accept-mutants accept-mutants-build
+## accept         every scenario with figures, RUNS=20 times each, against the contract's bounds; build/accept/report.html (hours)
+accept: binaries peers
+	@HOLDFAST_SUITE_TIMEOUT=172800 HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/accept test/lab/accept/run.sh \
+	  --runs $(or $(RUNS),20) --seed $(or $(SEED),1) $(if $(SUMMARY),--summary $(SUMMARY)) $(SCENARIO)
+## accept-short   the load-bearing ones, once
+accept-short: binaries peers
+	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/accept-short test/lab/accept/run.sh --short $(if $(SUMMARY),--summary $(SUMMARY))
+MUTANTS_LAB := build/mutants-lab
+accept-mutants-build:
+	@$(MAKE) -s --no-print-directory BUILD=$(MUTANTS_LAB) SAN= CFLAGS=-DHOLDFAST_MUTANTS $(MUTANTS_LAB)/bin/holdfast-agent \
+	  $(MUTANTS_LAB)/bin/holdfast-foundation $(MUTANTS_LAB)/bin/holdfast-probe >/dev/null
+## accept-mutants takes one protection away at a time: the scenario named in mutants.list has to fail (ONLY=fence tries one)
+accept-mutants: accept-mutants-build peers
+	@HOLDFAST_SUITE_TIMEOUT=7200 hack/run-tests.sh $(VARIANT)/accept-mutants test/lab/accept/mutants.sh $(MUTANTS_LAB) $(ONLY)

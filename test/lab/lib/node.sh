@@ -132,6 +132,7 @@ node_start_agent() {
     proc_start "$n" "$name" "$LAB_HERE/node-run" "$LAB_DIR/nodes/$n" "$BIN" "$NODE_VIEW" ${LAB_AGENT_WRAP:-} \
         setpriv --reuid "$AGENT_UID" --regid "$AGENT_UID" --clear-groups --no-new-privs --inh-caps=-all --ambient-caps=-all --bounding-set=-all \
         env -i PATH=/usr/bin:/bin "ASAN_OPTIONS=${ASAN_OPTIONS:-}" "UBSAN_OPTIONS=${UBSAN_OPTIONS:-}" "TSAN_OPTIONS=${TSAN_OPTIONS:-}" \
+        "HOLDFAST_MUTANT=${MUTANT_AGENT:-}" \
         "NODE_NAME=$n" "POD_NAMESPACE=$LAB_NAMESPACE" \
         "$NODE_VIEW/bin/holdfast-agent" --config "$NODE_VIEW/etc/$name.yaml" "$@"
 }
@@ -156,7 +157,7 @@ node_start_foundation() {
     # The node's boot id lies over the kernel's, as in node-run.
     # shellcheck disable=SC2016
     proc_start "$n" foundation unshare --mount -- sh -c 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"' "$LAB_DIR/nodes/$n/boot_id" \
-        "$BIN/holdfast-foundation" --kubeconfig "$LAB_DIR/nodes/$n/foundation.kubeconfig" --node "$n" \
+        env "HOLDFAST_MUTANT=${MUTANT_FOUNDATION:-}" "$BIN/holdfast-foundation" --kubeconfig "$LAB_DIR/nodes/$n/foundation.kubeconfig" --node "$n" \
         --bpffs "$LAB_DIR/nodes/$n/bpf" --lock "$LAB_DIR/run/foundation-$n.lock" --lease-seconds "$LAB_LEASE" "$@"
 }
 

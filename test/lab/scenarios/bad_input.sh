@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # bad_input.sh: what a network, a client, an operator or a broken node can get wrong, tried on a running agent. Each case has
 # an error that names field, value and remedy; nothing crashes; nothing is forwarded that should not be.
+# given: a running agent
+# fault: what network, client, operator or a broken node can get wrong
+# expect: an error that names field, value and remedy
+# bound: 0 packets that should not be
 set -euo pipefail
 # shellcheck source=test/lab/scenarios/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

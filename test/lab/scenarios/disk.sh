@@ -3,6 +3,10 @@
 # disk.sh: the audit trail's disk is full, read-only, broken or does not answer (real file systems, not the agent's own doing):
 # an operation whose record cannot be made durable is refused in time, which shows in /readyz, in metrics, on the objects; the
 # session that forwards already ends on its deadline; when the disk is well again, so is the node, and the trail verifies.
+# given: the audit trail's disk is a file system of its own
+# fault: full, read-only, giving errors, frozen
+# expect: what needs a record is refused in time; the session ends on its deadline
+# bound: 3 s to a refusal
 set -euo pipefail
 # shellcheck source=test/lab/scenarios/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -4,6 +4,10 @@
 # it over itself, while its foundation stands still. When that goes on it shuts its own gate of epoch 1, but may
 # confirm nothing: closedEpoch has no gaps, the row says nothing of epoch 1 any more, and epoch 2 was edge2's. So even the
 # very node that held epoch 1 waits W. Contract section 8: "Older gaps (two takeovers in a row) always end by (c)".
+# given: as double_takeover
+# fault: and the node of the first epoch takes it back
+# expect: it waits, too
+# bound: W + 1 s from the last takeover
 set -euo pipefail
 # shellcheck source=test/lab/scenarios/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

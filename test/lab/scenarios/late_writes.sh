@@ -3,6 +3,10 @@
 # late_writes.sh: takeovers whose answer is lost, that arrive late after a second attempt, and that land when nobody waits for
 # them any more; and a release that arrives after the successor. Held back and let go by a proxy in front of the real API server.
 # Contract section 4: a write whose outcome is unknown; "a claim that landed late and has no session is released at once".
+# given: a connector with traffic both ways, a proxy before the API server
+# fault: takeovers unanswered, late, abandoned; a release after its successor
+# expect: own writes are recognized, late ones refused or given back
+# bound: 0 packets lost by a late write
 set -euo pipefail
 # shellcheck source=test/lab/scenarios/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

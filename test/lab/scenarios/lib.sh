@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # Shared by the lab's scenarios; sourced. A scenario is a test with real packets: `scenario_up`, checks, `checks_done`. The
-# lab's folder is build/scenarios/NAME; its logs stay there.
+# lab's folder is build/scenarios/NAME (SCENARIO_DIR: another one); its logs stay there. SEED repeats what a scenario draws.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 LAB=$root/test/lab/lab
@@ -14,9 +14,34 @@ CONNECTOR=$root/build/peers/holdfast-connector
 [ "$(id -u)" = 0 ] || { echo "${0##*/}: error: needs root, for network namespaces" >&2; exit 1; }
 
 NAME=$(basename "$0" .sh)
-D=$root/build/scenarios/$NAME
+D=${SCENARIO_DIR:-$root/build/scenarios/$NAME}
+RANDOM=${SEED:-$$}
 k() { local u=$1; shift; "$LAB" kubectl "$D" "$u" "$@"; }
 note() { printf '      %s\n' "$*"; }
+
+# ---- what test/lab/accept collects: $D/figures.jsonl, $D/moments.txt -------------------------------------------------------
+# figure NAME VALUE BOUND WORDS: a time in ms that the contract bounds. It is written down, and checked like anything else; only
+# where KNOWN_LIMITS.md has the words `accept SCENARIO/NAME` it is written down alone.
+figure() {
+    jq -nc --arg f "$1" --arg v "$2" --argjson b "$3" --arg w "$4" '{figure: $f, value: ($v | tonumber? // null), bound: $b, words: $w}' >>"$D/figures.jsonl"
+    if grep -qF "\`accept $NAME/$1\`" "$root/KNOWN_LIMITS.md"; then
+        note "known limit: $4: $2 ms (at most $3 ms)"
+        return
+    fi
+    check "$4: $2 ms (at most $3 ms)" awk -v v="$2" -v b="$3" 'BEGIN {exit !(v ~ /^-?[0-9.]+$/ && v + 0 <= b + 0)}'
+}
+# truth NAME COUNT WORDS: packets that must not be.
+truth() {
+    jq -nc --arg f "$1" --arg v "$2" --arg w "$3" '{truth: $f, value: ($v | tonumber? // null), words: $w}' >>"$D/figures.jsonl"
+    check "$3" test "$2" = 0
+}
+# moment WORDS [TIME]: something that happened, for the timeline.
+moment() { printf '%s %s\n' "${2:-$(now_ns)}" "$1" >>"$D/moments.txt"; }
+# pause_random MIN MAX: so many ms, drawn: the fault hits at another point of everything periodic.
+pause_random() {
+    local ms=$(($1 + RANDOM % ($2 - $1 + 1)))
+    sleep "$(awk -v m=$ms 'BEGIN {print m / 1000}')"
+}
 
 scenario_end() {
     local rc=$?
@@ -34,6 +59,7 @@ scenario_end() {
 # scenario_up OPTION...: a lab (options of `lab up`), observers, foundations. scenario_agents: both agents, ready.
 scenario_up() {
     mkdir -p "$D"
+    rm -f "$D"/{figures.jsonl,moments.txt,gates.txt}
     "$LAB" reap
     trap scenario_end EXIT
     trap 'exit 130' INT
@@ -153,9 +179,60 @@ outside_gates() {
         }
         END { print seen ? bad + 0 : "no packet at all" }' "$D/gates.txt" "$D/log/cap.csv"
 }
+# past_deadline: packets that an edge sent into the VPC later than L after the boot time of every renewal of its instance that
+# landed: later than any gate deadline that the contract allows (section 6). From capture and API objects alone. 5 ms for the way.
+# With `none` no renewal counts.
+past_deadline() {
+    jq -Rr 'split(" ") as $w | (.[($w[0] | length) + 1:] | fromjson? // empty) | .object.spec | select(.renew)
+        | "\(.renew.bootTimeMicros)000 \(.nodeName) \(.leaseDurationSeconds)"' "$D/log/api.watch-providerinstances.log" | sort -nu >"$D/renewals.txt"
+    awk -v none="${1:-}" '
+        FNR == NR { if (!none) { n[$2]++; at[$2, n[$2]] = $1; l = $3 * 1e9 } next }
+        {
+            split($0, f, ",")
+            if (f[3] != "in") next
+            e = f[2] == "e1" ? "edge1" : "edge2"
+            seen++
+            while (i[e] < n[e] && at[e, i[e] + 1] <= f[1]) i[e]++
+            if (!i[e] || f[1] > at[e, i[e]] + l + 5e6) { bad++; print "past: " $0 > "/dev/stderr" }
+        }
+        END { print seen ? bad + 0 : "no packet at all" }' "$D/renewals.txt" "$D/log/cap.csv"
+}
+# two_forwarders: packets of a prefix that came through an edge after another edge had begun to forward by a later holder of the row:
+# the row's history is the API server's, the packets are the capture's. With `none` the row never changed hands.
+two_forwarders() {
+    jq -Rr 'split(" ") as $w | (.[($w[0] | length) + 1:] | fromjson? // empty) as $e | select($e.object.spec.holder)
+        | "\($w[0]) \($e.object.metadata.name[3:]) \($e.object.spec.holder.node) \($e.object.metadata.uid)/\($e.object.spec.epoch)/\($e.object.spec.leaseUUID)"' \
+        "$D/log/api.watch-routeclaims.log" | sort -n | awk '$4 != last[$2] {print $1, $2, $3; last[$2] = $4}' >"$D/holders.txt"
+    awk -v none="${1:-}" '
+        function hex96(a,  p, h, l, r, i, nl, nr, s) { # the first 96 bits of an address, as 24 hex digits
+            split("", h); p = index(a, "::")
+            if (p) { nl = split(substr(a, 1, p - 1), l, ":"); nr = split(substr(a, p + 2), r, ":") } else { nl = split(a, l, ":"); nr = 0 }
+            for (i = 1; i <= nl; i++) h[i] = l[i]
+            for (i = 1; i <= nr; i++) h[8 - nr + i] = r[i]
+            for (i = 1; i <= 6; i++) s = s substr("0000" h[i], length(h[i]) + 1)
+            return s
+        }
+        FNR == NR { if (!none || !n[$2]) { n[$2]++; at[$2, n[$2]] = $1; by[$2, n[$2]] = $3 } next }
+        {
+            split($0, f, ",")
+            if (f[3] != "in") next
+            if (!(f[4] in hex)) hex[f[4]] = hex96(f[4])
+            p = hex[f[4]]; e = f[2] == "e1" ? "edge1" : "edge2"
+            seen++
+            if (!c[p]) c[p] = 1
+            if (by[p, c[p]] == e) next
+            for (j = c[p] + 1; j <= n[p]; j++) if (by[p, j] == e && at[p, j] <= f[1] + 1e9) break
+            if (j <= n[p]) c[p] = j
+            else { bad++; print "two: " $0 > "/dev/stderr" }
+        }
+        END { print seen ? bad + 0 : "no packet at all" }' "$D/holders.txt" "$D/log/cap.csv"
+}
 # safe: what holds at the end of every scenario.
 safe() {
-    check "no packet came out of an edge whose gate was closed" test "$(outside_gates 2>"$D/outside.txt")" = 0
+    truth outside_gates "$(outside_gates 2>"$D/outside.txt")" "no packet came out of an edge whose gate was closed"
     check "which would have been seen" test "$(outside_gates none 2>/dev/null)" -gt 0
+    truth past_deadline "$(past_deadline 2>>"$D/outside.txt")" "no packet passed later than a lease after its node's last renewal"
+    check "which would have been seen, too" test "$(past_deadline none 2>/dev/null)" -gt 0
+    truth two_forwarders "$(two_forwarders 2>>"$D/outside.txt")" "no packet of an earlier holder's edge after the first of a later one's"
     check "no two gates were ever open for one prefix" test "$(gates_open_at_once)" = 1
 }

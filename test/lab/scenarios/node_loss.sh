@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # node_loss.sh: edge1 is lost at once, agent, foundation and links. Nobody can confirm that its gates are closed, so edge2 has
 # to wait W (contract section 9), and the connector is back within W + 1 s of the takeover. The last path of section 12.
+# given: a connector with traffic through edge1, L 30 s
+# fault: edge1 is lost at once: links, agent, foundation
+# expect: nobody can confirm; edge2 waits W and then forwards
+# bound: W + 1 s from the takeover to the first packet, and not before W
 set -euo pipefail
 # shellcheck source=test/lab/scenarios/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -28,7 +32,9 @@ took=$(ms_between "$taken" "$first")
 note "lost at 0 ms, taken over at $(ms_between "$lost" "$taken") ms, first packet through edge2 $took ms after that; W is $w s"
 note "path of section 12: node reboot or loss, $took ms, must fit W + 1 s = $(awk -v w="$w" 'BEGIN {print (w + 1) * 1000}') ms"
 check "edge2 did not open before W" awk -v t="$took" -v w="$w" 'BEGIN {exit !(t >= w * 1000)}'
-check "the connector is back within W + 1 s" awk -v t="$took" -v w="$w" 'BEGIN {exit !(t <= (w + 1) * 1000)}'
+figure back "$took" "$(awk -v w="$w" 'BEGIN {print (w + 1) * 1000}')" "the connector is back within W + 1 s of the takeover"
+moment "edge1 lost" "$lost"
+moment "edge2 takes over" "$taken"
 # from the history: the connector may have another epoch by now
 waited() { grep -q '"closedEpoch":1,"closedReason":"Waited"' "$D/log/api.watch-routeclaims.log"; }
 check "the old epoch was waited for, not confirmed" eventually 10 waited

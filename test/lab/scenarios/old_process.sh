@@ -4,6 +4,10 @@
 # then the old one goes on. Its instance has ended: the foundation deleted its device before it accepted the new process, so
 # its descriptors are dead; it closes them, ends its sessions, and waits as InstanceTaken until the new one is released.
 # Contract sections 1, 2 and 4.
+# given: a connector with traffic both ways through edge1, L 10 s
+# fault: its agent stopped, another process started on the node, the old one goes on
+# expect: the old process has dead descriptors only and waits as InstanceTaken
+# bound: 0 packets of the old session after the new one
 set -euo pipefail
 # shellcheck source=test/lab/scenarios/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -38,6 +42,7 @@ check "the old process still has its descriptors" test "$(tuns)" -ge 1
 
 continued=$(now_ns)
 "$LAB" kill -CONT "$D" agent edge1
+moment "old process goes on" "$continued"
 no_tuns() { [ "$(tuns)" = 0 ] && now_ns; }
 check "the old process closes its descriptors" await 5 "closed" no_tuns
 check "it says that its device was taken away, or its row" await 5 "lost" logged edge1.agent "$continued" '.event == "session_state" and .what == "instance" and .from == "Held"'

@@ -5,6 +5,10 @@
 # Then edge1's watches come from the other server than its LISTs, as through a careless load balancer: a bookmark of the
 # other server does not reach R, so the proof is a full LIST (contract section 5, step 4), and the session lives on. Then the
 # foundations' server stands still: their gates close by themselves, and the agents' takeovers wait.
+# given: two API servers on one etcd, agents at one, foundations at the other
+# fault: watches from another server than LISTs; the foundations' server stands still
+# expect: proofs by full LIST; gates end by their deadline
+# bound: last packet within L
 set -euo pipefail
 # shellcheck source=test/lab/scenarios/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
