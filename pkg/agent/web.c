@@ -213,6 +213,14 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
     (void)upload;
     if (!*state) { /* headers only so far */
         *state = w;
+        if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
+            return MHD_YES;
+        base_buf_init(&body, 64); /* now: an answer cannot be given while a body is coming */
+        (void)base_buf_addz(&body, "only GET and HEAD\n");
+        return answer(conn, MHD_HTTP_METHOD_NOT_ALLOWED, &body, type, 0);
+    }
+    if (*upload_size) { /* a GET's body means nothing */
+        *upload_size = 0;
         return MHD_YES;
     }
     if (*state != w) { /* the answer has come */
@@ -221,11 +229,6 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
         return ask->answered ? answer(conn, ask->status, &ask->body, ask->type, ask->retry_after) : MHD_YES;
     }
     base_buf_init(&body, WEB_BODY_MAX);
-    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
-        *upload_size = 0;
-        (void)base_buf_addz(&body, "only GET and HEAD\n");
-        return answer(conn, MHD_HTTP_METHOD_NOT_ALLOWED, &body, type, 0);
-    }
     l = find_later(w, url);
     if (l)
         return begin_ask(w, l, conn, state);

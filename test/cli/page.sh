@@ -66,6 +66,9 @@ check "the token in the proxy's header" answers 200 acquire -H "Holdfast-Authori
 check "an odd token: 401" answers 401 'bearer token' -H "Authorization: Bearer a b" "$URL/audit"
 check "a token of 9000 characters: 401" answers 401 'bearer token' -H "$(auth "$(printf 'a%.0s' {1..9000})")" "$URL/audit"
 check "POST: 405" answers 405 GET -X POST -H "$(auth "$GOOD")" "$URL/audit"
+check "POST with a body: 405, too" answers 405 GET -X POST --data "x=$(printf 'a%.0s' {1..5000})" -H "$(auth "$GOOD")" "$URL/audit"
+check "GET with a body: as without" answers 200 '^holdfast_' -X GET --data "x=$(printf 'a%.0s' {1..5000})" "$URL/metrics"
+check "GET with a body: the audit page, too" answers 200 acquire -X GET --data 'x=1' -H "$(auth "$GOOD")" "$URL/audit"
 
 echo "-- what comes"
 for q in 'correlationID=xyz' 'limit=0' 'limit=1001' 'limit=-1' 'since=yesterday' 'after=x' 'object=A_B' 'connector=%2e%2e%2f' 'frob=1' 'since='; do
@@ -107,7 +110,8 @@ check "beyond four at once: 429, and livez answers" bash -c '
 
 echo "-- secrets"
 "${IN[@]}" curl -gs -m 5 -H "$(auth "$(S bearer)")" -H "X-Other: $(S header)" -H "traceparent: 00-$(S traceparent)-00f067aa0ba902b7-01" -H "Cookie: c=$(S cookie)" \
-    "$URL/$(S path)?q=$(S query)" -o /dev/null || true
+    "$URL/$(S path)?q=$(S query)" -o "$DIR/body.404" || true
+"${IN[@]}" curl -gs -m 5 -X POST -H "$(auth "$(S bearer)")" --data "x=$(S posted)" "http://$NODE_ADDR:9780/readyz?q=$(S query)" -o "$DIR/body.405" || true
 sleep 1 # reviews are limited to ten a second
 "${IN[@]}" curl -gs -m 5 -H "$(auth "$(S audit-bearer)")" "$URL/audit?since=2020-01-01T00:00:00Z" -o "$DIR/body.secret" || true
 admin annotate pi masque.edge1 "example.com/note=$(S annotation)" >/dev/null
@@ -139,9 +143,9 @@ config
 sed -E 's/tokenFile: .*/token: "'"$(S kubeconfig-token)"'"}}]/' "$DIR/agent-edge1.kubeconfig" >"$DIR/bad.kubeconfig"
 sed -i "s|^kubeconfig:.*|kubeconfig: $DIR/bad.kubeconfig|; s/4433/4434/; s/9780/9790/; s/9781/9791/; s|$DIR/audit,|$DIR/empty,|" "$DIR/agent.yaml"
 "${IN[@]}" timeout 4 "$BIN/holdfast-agent" --config "$DIR/agent.yaml" >>"$DIR/errors.txt" 2>&1 || true
-OUTPUTS=("$DIR"/agent.log "$DIR"/agent.out "$DIR"/audit "$DIR"/empty "$DIR"/metrics.txt "$DIR"/readyz.txt "$DIR"/events.json "$DIR"/errors.txt "$DIR"/body.secret "$DIR"/statuses.json)
-nowhere() { ! grep -raoF -- "$1" "${OUTPUTS[@]}" | head -n 3; }
-for s in env bearer audit-bearer header traceparent cookie path query annotation label object kubeconfig-token conf-unknown conf-pem conf-url; do
+OUTPUTS=("$DIR"/agent.log "$DIR"/agent.out "$DIR"/audit "$DIR"/empty "$DIR"/metrics.txt "$DIR"/readyz.txt "$DIR"/events.json "$DIR"/errors.txt "$DIR"/body.secret "$DIR"/body.404 "$DIR"/body.405 "$DIR"/statuses.json)
+nowhere() { ! grep -ralF -- "$1" "${OUTPUTS[@]}"; } # no pipe: with pipefail its end would count
+for s in env bearer posted audit-bearer header traceparent cookie path query annotation label object kubeconfig-token conf-unknown conf-pem conf-url; do
     check "secret '$s' is nowhere" nowhere "$(S $s)"
 done
 for f in tls/edge1.key checkpoint.key; do
