@@ -420,6 +420,30 @@ static void no_waiting_for_company(struct conf *t)
     }
 }
 
+/* One connector's flood is cut before the TUN; the next one's packets pass. */
+static void rate_of_a_session(struct conf *t)
+{
+    struct conf_client *a = conf_tunnel(t);
+    t->second_prefix = true;
+    struct conf_client *b = conf_tunnel(t);
+    struct conf_pkt p = conf_udp(conf_addr(1), CONF_HOST, 100, 1),
+                    q = conf_udp(conf_addr(2), CONF_HOST, 100, 2);
+    base_time from = conf_clock();
+    t->d->rate = (struct agent_rate){.packets = 50};
+    for (unsigned i = 0; i < 300; i++) {
+        t->tr->packet(a->impl, 0, 0, p.b, p.n);
+        if (i % 50 == 49)
+            WAIT(t, t->n_taken == i + 1);
+    }
+    size_t n = conf_vpc_n(), most = 65 + (size_t)((conf_clock() - from) / (20 * BASE_MS));
+    CHECK(n >= 64 && n <= most, "%zu of 300 passed, at most %zu", n, most);
+    CHECK(t->d->n.drop_rate == 300 - n, "%llu counted", (unsigned long long)t->d->n.drop_rate);
+    for (unsigned i = 0; i < 20; i++)
+        conf_up(b, 0, &q);
+    WAIT(t, conf_vpc_n() >= n + 20);
+    CHECK(t->d->n.drop_rate == 300 - n, "the other session pays for it");
+}
+
 const struct conf_case conf_packets[] = {
     {"1d.1", "RFC 9484 11", "MUST", "ingress filter: sources of the assigned /96 only, to the bit",
      "ingress_filter", CONF_BOTH, ingress_filter},
@@ -467,5 +491,7 @@ const struct conf_case conf_packets[] = {
      CONF_H3, dscp_stays_inside},
     {"1d.22", "RFC 9484 10", "SHOULD", "no packet waits for others to fill a batch", "no_waiting_for_company",
      CONF_H3, no_waiting_for_company},
+    {"1d.23", "RFC 9484 11", "MAY", "what one session sends is limited in rate; others do not notice",
+     "rate_of_a_session", CONF_BOTH, rate_of_a_session},
     {0},
 };

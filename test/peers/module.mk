@@ -16,7 +16,7 @@ build/peers/holdfast-webhook: $(wildcard test/peers/webhook/*.go) test/peers/web
 
 # The other clients of `make interop`: Go, Rust (cargo) and Python (a virtual environment outside the tree).
 PEERS_VENV := $(or $(HOLDFAST_PEERS_VENV),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/holdfast/peers-venv)
-INTEROP_PEERS := build/peers/holdfast-quicgo build/peers/holdfast-rust-h2 $(if $(wildcard test/peers/xnet-h2/go.mod),build/peers/holdfast-xnet-h2)
+INTEROP_PEERS := build/peers/holdfast-quicgo build/peers/holdfast-rust-h2 build/peers/holdfast-xnet-h2
 .PHONY: interop interop-peers peers-venv
 build/peers/holdfast-quicgo: $(wildcard test/peers/quicgo/*.go) test/peers/quicgo/go.mod test/peers/quicgo/go.sum
 	@mkdir -p $(@D)
