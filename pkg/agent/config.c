@@ -13,7 +13,7 @@ struct reader {
     struct agent_config *c;
     const char *file;
     struct base_err *err;
-    bool seen[64];
+    bool seen[AGENT_OPTIONS_MAX];
 };
 
 static size_t line_of(const yaml_event_t *ev)

@@ -94,6 +94,7 @@ struct agent_option {
     const char *what;
 };
 extern const struct agent_option agent_options[];
-extern const size_t agent_options_n;
+enum { AGENT_OPTIONS_MAX = 128 };
+extern const size_t agent_options_n; /* at most AGENT_OPTIONS_MAX */
 
 #endif

@@ -144,3 +144,4 @@ const struct agent_option agent_options[] = {
      "lines for people or for machines"},
 };
 const size_t agent_options_n = BASE_LEN(agent_options);
+_Static_assert(BASE_LEN(agent_options) <= AGENT_OPTIONS_MAX, "the reader marks each option that it has seen");
