@@ -40,6 +40,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 )
 
 type rule struct {
@@ -95,6 +96,16 @@ func parseRules(text string) ([]*rule, error) {
 		rs = append(rs, r)
 	}
 	return rs, nil
+}
+
+// boottime is CLOCK_BOOTTIME in ns, as all the lab's times are.
+func boottime() string {
+	const clock = 7
+	var ts syscall.Timespec
+	if _, _, e := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&ts)), 0); e != 0 {
+		panic(e)
+	}
+	return strconv.FormatInt(ts.Nano(), 10)
 }
 
 func (p *proxy) replace(rs []*rule) {
@@ -243,6 +254,7 @@ func (p *proxy) control(sock string) error {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
+		w.Header().Set("Applied-At", boottime())
 		p.replace(rs)
 		p.note("rules: %s", strings.ReplaceAll(strings.TrimSpace(string(b)), "\n", "; "))
 	})

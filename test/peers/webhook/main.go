@@ -25,7 +25,7 @@
 //	redirect          302 to itself
 //
 // On the control socket (-control): POST /rules replaces them all, POST /down closes the port and every connection, POST /up
-// opens it again, GET /log shows the last questions.
+// opens it again, GET /log shows the last questions. Each answer's header Applied-At is the time (CLOCK_BOOTTIME, ns) right before.
 package main
 
 import (
@@ -43,7 +43,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+	"unsafe"
 )
 
 type question struct {
@@ -255,9 +257,20 @@ func (s *service) ServeHTTP(w http.ResponseWriter, rq *http.Request) {
 	}
 }
 
+// boottime is CLOCK_BOOTTIME in ns, as all the lab's times are.
+func boottime() string {
+	const clock = 7
+	var ts syscall.Timespec
+	if _, _, e := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&ts)), 0); e != 0 {
+		panic(e)
+	}
+	return strconv.FormatInt(ts.Nano(), 10)
+}
+
 func (s *service) control(w http.ResponseWriter, rq *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	w.Header().Set("Applied-At", boottime())
 	switch rq.Method + " " + rq.URL.Path {
 	case "POST /rules":
 		text, err := io.ReadAll(rq.Body)
