@@ -26,6 +26,7 @@ static void teardown(void)
 
 TestSuite(masque_h2_bad, .init = setup, .fini = teardown, .timeout = 60);
 TestSuite(masque_h2_dialect, .fini = teardown, .timeout = 60);
+TestSuite(masque_h2_resets, .fini = teardown, .timeout = 60);
 
 static struct masque_h2_stats stats(void)
 {
@@ -415,6 +416,21 @@ Test(masque_h2_bad, floods_end_the_connection)
         h2client_free(c);
         WAIT(e, stats().open_connections == 0);
         e->quiet = false;
+    }
+}
+
+/* Requests count as control frames, too: with much room for those, resets still have their own limit. */
+Test(masque_h2_resets, have_a_limit_of_their_own)
+{
+    bool (*const sends[])(struct h2client *, unsigned) = {send_rapid_reset, send_made_you_reset};
+    e = testenv_new(NULL);
+    testenv_h2(e, &(struct masque_h2_limits){.control = 100000});
+    e->quiet = true;
+    for (size_t i = 0; i < 2; i++) {
+        struct h2client *c = raw_client();
+        unsigned n = flood(c, sends[i], 10000);
+        cr_assert(c->eof && n > 50 && n <= 130, "%zu: ended after %u", i, n);
+        h2client_free(c);
     }
 }
 

@@ -338,6 +338,7 @@ bool masque_h2_conn_holds_packets(const struct masque_h2_conn *c)
 /* The socket holds packets: may it? */
 static bool look(struct masque_h2_conn *c)
 {
+    c->look_at = c->h->now + MASQUE_H2_LOOK;
     if (!masque_h2_conn_holds_packets(c)) {
         c->inner_end = 0;
         return true;
@@ -388,8 +389,7 @@ void masque_h2_conn_reschedule(struct masque_h2_conn *c)
     base_time t = own_deadline(c);
     if (c->inner_end || c->wire_inner) {
         base_time end = c->flow && c->flow->slot ? fence_deadline(c->flow->slot) : 0;
-        base_time next = c->h->now + MASQUE_H2_LOOK;
-        t = base_time_min(t, end > c->h->now ? base_time_min(end, next) : next);
+        t = base_time_min(t, end > c->h->now ? base_time_min(end, c->look_at) : c->look_at);
     }
     masque_heap_set(&c->h->heap, &c->wake, t);
 }

@@ -110,6 +110,7 @@ struct masque_h2_conn {
     struct masque_h2_flow *flow; /* the one that has not ended */
     struct masque_wake wake;
     base_time since, heard, pinged, lonely_since, headers_since, blocked_since, close_at;
+    base_time look_at;  /* at the fence, while the kernel has packets */
     uint64_t written;   /* bytes that the kernel has taken */
     uint64_t inner_end; /* of them: behind the last one of a packet; 0 = none */
     struct masque_h2_bucket resets, control, small;

@@ -294,9 +294,9 @@ Test(masque_h2, a_piece_that_waits_is_not_written_once_the_fence_is_closed)
     done(e);
 }
 
-Test(masque_h2, stop_looks_into_the_socket)
+/* The kernel holds all that was sent, more than the client's buffer: nothing is left with us. */
+static struct h2client *handed_over(struct testenv *e, uint64_t *ret_flow)
 {
-    struct testenv *e = env(NULL);
     struct h2client *c = h2client_new(
         e, (struct h2client_config){
                .cert_file = e->cert, .key_file = e->key, .alpn = "\2h2", .window = 1 << 30, .rcvbuf = 4096});
@@ -304,18 +304,43 @@ Test(masque_h2, stop_looks_into_the_socket)
     e->answer = TESTENV_ACCEPT;
     (void)h2client_connect_ip(c);
     WAIT(e, c->streams[0]->status == 200 && c->streams[0]->n_body > 0);
-    uint64_t flow = e->rq[0].flow;
+    *ret_flow = e->rq[0].flow;
     testenv_settle(e, 20);
     c->mute = true;
     for (unsigned i = 0; i < 12; i++) { /* more than the client's buffer, less than the kernel takes */
-        cr_assert_eq(testenv_send(e, flow, 1400, 1), BASE_OK);
+        cr_assert_eq(testenv_send(e, *ret_flow, 1400, 1), BASE_OK);
         testenv_endpoint(e);
     }
     cr_assert_eq(stats(e).packets_out, 12);
+    return c;
+}
+
+Test(masque_h2, stop_looks_into_the_socket)
+{
+    struct testenv *e = env(NULL);
+    uint64_t flow;
+    struct h2client *c = handed_over(e, &flow);
     masque_h2_stop(e->h2, flow);
     cr_assert_eq(stats(e).resets_fence, 1);
     (void)drained(c);
     cr_assert(c->reset);
+    done(e);
+}
+
+Test(masque_h2, a_busy_client_does_not_put_off_the_look)
+{
+    struct testenv *e = env(NULL);
+    uint64_t flow;
+    struct h2client *c = handed_over(e, &flow);
+    uint8_t up[300], pkt[200] = {0x60};
+    cr_assert(fence_set(e->slot, FENCE_CLOSED));
+    for (unsigned i = 0; i < 60 && e->n_ended == 0; i++) { /* it has something to say every millisecond */
+        h2client_send(c, 0, up, h2client_capsule(up, pkt, 200));
+        h2client_step(c);
+        testenv_skew += BASE_MS;
+        testenv_endpoint(e);
+    }
+    cr_assert_eq(e->n_ended, 1, "nobody looked for 60 ms");
     done(e);
 }
 

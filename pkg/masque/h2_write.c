@@ -69,8 +69,11 @@ static enum result push(struct masque_h2_conn *c, base_time (*clock)(void))
             return DEAD;
         }
         c->written += (uint64_t)k;
-        if (c->wire_inner)
+        if (c->wire_inner) {
+            if (c->inner_end == 0) /* from now on somebody has to look, however much else goes on */
+                c->look_at = h->now + MASQUE_H2_LOOK;
             c->inner_end = c->written;
+        }
         c->blocked_since = 0;
         for (ssize_t left = k; left > 0;) { /* takes them out of the memory BIO */
             int part = BIO_read(c->wire, h->piece,

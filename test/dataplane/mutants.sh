@@ -115,14 +115,14 @@ mutant 'h2: a piece is written without a look at the fence' 'unit:masque:masque_
 }' 'true;
 }'
 mutant 'h2: a stop within a flush is not noticed' 'unit:masque:masque_h2*' $f 'now - h->flush_began <= h->limits.stall && ' 'now >= h->flush_began && '
-mutant 'h2: a closed fence leaves the queue' 'unit:masque:masque_h2*' $f 'masque_queue_drop(&f->queue, &h->pool, &h->stats.drop_fence);' ';'
+mutant 'h2: a closed fence leaves the queue' 'unit:masque:masque_h2*' $f 'masque_queue_drop(&f->queue, &h->pool, &h->stats.drop_fence);' '{}'
 f=pkg/masque/h2_conn.c
 mutant 'h2: what the socket holds is not reset' 'unit:masque:masque_h2*' $f 'return c->inner_end > c->written - (uint64_t)left;' 'return false;'
 mutant 'h2: the end is not abortive' 'unit:masque:masque_h2*' $f '.l_onoff = 1, .l_linger = 0};
         (void)setsockopt(c->fd' '.l_onoff = 0, .l_linger = 0};
         (void)setsockopt(c->fd'
-mutant 'h2: nobody looks at the fence while the socket holds packets' 'unit:masque:masque_h2*' $f 'if ((c->inner_end || c->wire_inner) && !look(c))
-        return;' ''
+mutant 'h2: nobody looks at the fence while the socket holds packets' 'unit:masque:masque_h2*' $f 'if (masque_h2_flow_fence_open(c->flow, c->h->now))' 'if (true)'
+mutant 'h2: a busy client puts off the look' 'unit:masque:masque_h2*' $f 'base_time_min(end, c->look_at) : c->look_at' 'base_time_min(end, c->h->now + MASQUE_H2_LOOK) : c->h->now + MASQUE_H2_LOOK'
 mutant 'h2: TCP may hold any amount unsent' 'unit:masque:masque_h2*' $f '(void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);' '(void)unsent;'
 mutant 'h2: no deadline for a client that reads nothing' 'unit:masque:masque_h2*' $f 'after(c->blocked_since, l->blocked) <= now' 'false'
 f=pkg/masque/h2_flow.c
@@ -137,9 +137,9 @@ mutant 'h2: no ALPN is enough' 'unit:masque:masque_h2*' $f '*alert = SSL_AD_NO_A
     return SSL_CLIENT_HELLO_ERROR;' 'return SSL_CLIENT_HELLO_SUCCESS;'
 mutant 'h2: any certificate is enough' 'unit:masque:masque_h2*' $f 'return rv == X509_V_OK ? 1 : 0;' 'return 1;'
 f=pkg/masque/h2_http.c
-mutant 'h2: control frames without limit' 'unit:masque:masque_h2*' $f 'c->flood = "control frames too often";' ';'
-mutant 'h2: DATA that completes nothing without limit' 'unit:masque:masque_h2*' $f 'c->flood = "DATA frames that complete nothing";' ';'
-mutant 'h2: streams that the server resets without limit' 'unit:masque:masque_h2*' $f 'c->flood = "streams that had to be reset too often";' ';'
+mutant 'h2: control frames without limit' 'unit:masque:masque_h2*' $f 'c->flood = "control frames too often";' '{}'
+mutant 'h2: DATA that completes nothing without limit' 'unit:masque:masque_h2*' $f 'c->flood = "DATA frames that complete nothing";' '{}'
+mutant 'h2: streams that the server resets without limit' 'unit:masque:masque_h2*' $f 'c->flood = "streams that had to be reset too often";' '{}'
 
 echo "mutants-dataplane: $killed killed, $survived not, of $n"
 [ "$survived" -eq 0 ]
