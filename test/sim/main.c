@@ -24,6 +24,11 @@
 #define JOBS_MAX 8
 #define FULL 100000 /* schedules that the bounds on coverage are meant for */
 #define MINUTES 4   /* that so many may take on two idle cores */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define TIMED 0 /* what a sanitizer costs says nothing */
+#else
+#define TIMED 1
+#endif
 
 struct sum { /* of one job, in shared memory */
     uint64_t runs, events, takeovers, doubles, admits, handoffs, fired[SIM_FAULT_N];
@@ -163,7 +168,7 @@ static bool too_slow(const struct sum *s)
     double minutes = s->cpu / (double)s->runs * FULL / 2 / 60;
 
     printf("%d schedules cost %.1f minutes on two cores, at most %d are wanted\n", FULL, minutes, MINUTES);
-    return minutes > MINUTES;
+    return TIMED && minutes > MINUTES;
 }
 
 static int run(uint64_t count, uint64_t from, unsigned jobs)
@@ -371,8 +376,9 @@ static int handover(void)
     printf("a minute with a handover between two nodes costs %.3f ms of CPU, %llu events\n", began,
            (unsigned long long)r.events);
     sim_world_free(w);
-    printf("handover: %u passed, %u failed\n", bad || began >= 1.0 ? 0U : 1U, bad || began >= 1.0 ? 1U : 0U);
-    return bad || began >= 1.0 ? 1 : 0;
+    bad += TIMED && began >= 1.0;
+    printf("handover: %u passed, %u failed\n", bad ? 0U : 1U, bad ? 1U : 0U);
+    return bad ? 1 : 0;
 }
 
 static int pairs(uint64_t count, uint64_t from)
