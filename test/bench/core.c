@@ -703,7 +703,7 @@ int main(void)
         allocations += story();
     }
     report(allocations);
-    (void)printf("bench-core: %u of %u figures hold; exceptions in KNOWN_LIMITS.md: 0\n", figures - failed,
+    (void)printf("bench-core: %u of %u figures hold; exceptions in KNOWN_LIMITS.md: 1\n", figures - failed,
                  figures);
     return failed ? 1 : 0;
 }
