@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The agent's image. Two stages on the same Debian release; BASE may name a local copy of it.
+# The agent's image, with kubectl-holdfast beside it for `helm test` and `kubectl exec`. Two stages on the same Debian release;
+# BASE may name a local copy of it.
 #
 #   docker build -t holdfast-agent:dev .
 #
@@ -16,9 +17,9 @@ COPY hack hack
 COPY pkg pkg
 COPY cmd cmd
 ARG VERSION=0.1.0
-RUN make -j2 VERSION=${VERSION} build/gcc/bin/holdfast-agent \
-    && install -D -s -m 0755 build/gcc/bin/holdfast-agent /out/usr/local/bin/holdfast-agent \
-    && hack/runtime-root.sh /out /out/usr/local/bin/holdfast-agent
+RUN make -j2 VERSION=${VERSION} build/gcc/bin/holdfast-agent build/gcc/bin/kubectl-holdfast \
+    && install -D -s -m 0755 -t /out/usr/local/bin build/gcc/bin/holdfast-agent build/gcc/bin/kubectl-holdfast \
+    && hack/runtime-root.sh /out /out/usr/local/bin/holdfast-agent /out/usr/local/bin/kubectl-holdfast
 
 FROM scratch
 COPY --from=build /out /

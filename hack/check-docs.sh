@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 quick=''
 case ${1:-} in --quick) quick=1 ;; '') ;; *) echo "check-docs: unknown argument '$1' (known: --quick)" >&2; exit 2 ;; esac
 docs=()
-for f in README.md ARCHITECTURE.md CONTRIBUTING.md OPERATIONS.md SECURITY.md CHANGELOG.md; do [ ! -f "$f" ] || docs+=("$f"); done
+for f in README.md ARCHITECTURE.md CONTRIBUTING.md OPERATIONS.md EXPECTATIONS.md SECURITY.md CHANGELOG.md; do [ ! -f "$f" ] || docs+=("$f"); done
 pass=0 fail=0
 ok() { pass=$((pass + 1)); }
 bad() { fail=$((fail + 1)); echo "check-docs: $*"; }

@@ -10,19 +10,26 @@
 #include <sys/resource.h>
 
 #include "agent/agent.h"
+#include "agent/preflight.h"
 #include "base/mem.h"
 
 static const char usage[] =
     "usage: holdfast-agent [--config FILE] [--log-format json|text] [--check-config]\n"
+    "       holdfast-agent check [--config FILE] [--running]\n"
     "\n"
     "Terminates connectors' CONNECT-IP sessions on this edge node and moves their packets.\n"
     "\n"
     "  --config FILE           YAML configuration (default /etc/holdfast/agent.yaml)\n"
     "  --log-format FORMAT     json or text; wins over log.format\n"
     "  --check-config          reads the configuration, says what is wrong with it, and ends\n"
+    "  --running               with check: this agent runs, so its ports are in use\n"
     "  --version               prints the version\n"
     "  --help                  prints this text and every option of the configuration\n"
     "\n"
+    "check looks at everything that this agent needs here (files, TUN, ports, clock, credentials, CRDs, each "
+    "permission,\n"
+    "admission policies, namespace), says what to do about what is missing, and ends with 0 or 1. Nothing is "
+    "changed.\n"
     "SIGTERM drains and ends with 0; SIGHUP reads TLS files and configuration again\n"
     "and logs what changed and what needs a restart.\n";
 
@@ -66,15 +73,18 @@ static int help(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"config", required_argument, NULL, 'c'}, {"log-format", required_argument, NULL, 'l'},
-        {"check-config", no_argument, NULL, 'k'}, {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
+                                            {"log-format", required_argument, NULL, 'l'},
+                                            {"check-config", no_argument, NULL, 'k'},
+                                            {"version", no_argument, NULL, 'v'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"running", no_argument, NULL, 'r'},
+                                            {NULL, 0, NULL, 0}};
     const char *path = "/etc/holdfast/agent.yaml", *format = NULL;
     struct agent_config cfg;
     struct base_err err = {0};
     struct agent *agent = NULL;
-    bool check = false;
+    bool check = false, preflight = false, running = false;
     int o, code;
 
     while ((o = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -88,6 +98,9 @@ int main(int argc, char **argv)
         case 'k':
             check = true;
             break;
+        case 'r':
+            running = true;
+            break;
         case 'v':
             (void)printf("holdfast-agent %s\n", HOLDFAST_VERSION);
             return 0;
@@ -97,8 +110,17 @@ int main(int argc, char **argv)
             (void)fputs(usage, stderr);
             return 2;
         }
+    if (optind < argc && strcmp(argv[optind], "check") == 0) {
+        preflight = true;
+        optind++;
+    }
+    if (running && !preflight) {
+        (void)fprintf(stderr, "holdfast-agent: --running goes with check only; see --help\n");
+        return 2;
+    }
     if (optind < argc) {
-        (void)fprintf(stderr, "holdfast-agent: '%s': no arguments are taken; see --help\n", argv[optind]);
+        (void)fprintf(stderr, "holdfast-agent: '%s': no such command (known: check); see --help\n",
+                      argv[optind]);
         return 2;
     }
     if (format && strcmp(format, "json") != 0 && strcmp(format, "text") != 0) {
@@ -123,6 +145,8 @@ int main(int argc, char **argv)
         (void)printf("holdfast-agent: %s is good\n", path);
         return 0;
     }
+    if (preflight)
+        return agent_preflight(&cfg, running, stdout);
     if (agent_new(&agent, &cfg, &err)) {
         (void)fprintf(stderr, "holdfast-agent: %s\n", err.msg);
         return 1;

@@ -134,6 +134,8 @@ int cli_api_call(struct cli *c, const char *method, const char *path, const char
     struct kube_req req = {.method = method,
                            .path = path,
                            .body = json ? base_str_of(json) : BASE_STR(""),
+                           .content_type =
+                               strcmp(method, "PATCH") == 0 ? "application/merge-patch+json" : NULL,
                            .header = header,
                            .timeout = TIMEOUT};
     char what[200];

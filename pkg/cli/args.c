@@ -8,7 +8,9 @@
 #include <strings.h>
 
 #define C(x) (1u << (x))
-#define ALL_API (C(CLI_STATUS) | C(CLI_SHOW) | C(CLI_EXPLAIN) | C(CLI_PRUNE))
+#define ALL_API                                                                                              \
+    (C(CLI_STATUS) | C(CLI_SHOW) | C(CLI_EXPLAIN) | C(CLI_PRUNE) | C(CLI_INSTANCES) | C(CLI_CLAIMS) |        \
+     C(CLI_SESSIONS) | C(CLI_DRAIN) | C(CLI_UNDRAIN) | C(CLI_EVENTS))
 #define ALL_OUT (ALL_API | C(CLI_VERIFY) | C(CLI_VERSION))
 
 enum flag_id {
@@ -29,6 +31,7 @@ enum flag_id {
     F_AGENT_TOKEN,
     F_DRY_RUN,
     F_RETENTION,
+    F_TIMEOUT,
 };
 static const struct flag {
     enum flag_id id;
@@ -59,13 +62,15 @@ static const struct flag {
     {F_RETENTION, 0, "retention", "DURATION",
      "for rows whose binding says none: 24h; 10m, 2h, 7d (a binding's own retentionSeconds wins)",
      C(CLI_PRUNE)},
+    {F_TIMEOUT, 0, "timeout", "DURATION", "how long to wait (5m); what was begun goes on after it",
+     C(CLI_DRAIN) | C(CLI_UNDRAIN)},
     {F_OUTPUT, 'o', "output", "FORMAT", "json, yaml or wide", ALL_OUT},
     {F_NAMESPACE, 'n', "namespace", "NAME", "namespace of the objects (the context's, else holdfast-system)",
      ALL_API},
     {F_CONTEXT, 0, "context", "NAME", "context of the kubeconfig", ALL_API},
     {F_KUBECONFIG, 0, "kubeconfig", "FILE", "kubeconfig file ($KUBECONFIG, in-cluster, ~/.kube/config)",
      ALL_API},
-    {F_HELP, 'h', "help", NULL, "this text", ALL_OUT | C(CLI_HELP)},
+    {F_HELP, 'h', "help", NULL, "this text", ALL_OUT | C(CLI_COMPLETION) | C(CLI_HELP)},
 };
 
 static const struct command {
@@ -104,6 +109,23 @@ static const struct command {
      "Nothing else is deleted, and each deletion carries the uid and resourceVersion that it was decided "
      "on.\n"
      "A deleted row's finalizer keeps it until the foundation has closed every epoch of it.\n"},
+    {CLI_CLAIMS, "claims", "list", "claims list [NODE…]", "the claims, below the node that holds them",
+     "The same as status, without the nodes' own lines.\n"},
+    {CLI_INSTANCES, "instances", NULL, "instances [NODE…]", "a line a node; exit 1 when one is not Ready",
+     "The same as status, without the claims.\n"},
+    {CLI_SESSIONS, "sessions", NULL, "sessions [CONNECTOR…]",
+     "a line a connector: its prefix, where its last session is or was, whether it forwards",
+     "STATE: Forwarding = its gate is open; Waiting = claimed, not open; None = no claim is held; "
+     "Suspended.\n"},
+    {CLI_DRAIN, "drain", NULL, "drain NODE", "take a node out of service; waits until no claim is held there",
+     "Each connector of the node goes to another edge. Undone by undrain; a restart of the agent does not "
+     "undo "
+     "it.\n"},
+    {CLI_UNDRAIN, "undrain", NULL, "undrain NODE", "put it back; waits until it is Ready", ""},
+    {CLI_EVENTS, "events", NULL, "events", "Holdfast's Kubernetes Events",
+     "Agents write them with audit.events: on.\n"},
+    {CLI_COMPLETION, "completion", NULL, "completion bash", "a completion script for bash",
+     "source <(kubectl holdfast completion bash)\n"},
     {CLI_VERSION, "version", NULL, "version", "print the version", ""},
     {CLI_HELP, "help", NULL, "help", "this text", ""},
 };
@@ -245,6 +267,10 @@ static int set(struct cli_args *a, const struct flag *f, const char *v, base_wal
     case F_DRY_RUN:
         a->dry_run = true;
         return BASE_OK;
+    case F_TIMEOUT:
+        if (!cli_duration(v, &a->timeout_s))
+            return BASE_OK;
+        return base_err_set(err, BASE_EINVAL, "--timeout '%.60s': no duration; write 90s, 10m, 2h or 7d", v);
     case F_RETENTION:
         if (!cli_duration(v, &a->retention_s))
             return BASE_OK;
@@ -303,7 +329,8 @@ static int find_command(struct cli_args *a, size_t *n_words, struct base_err *er
             *n_words = c->sub ? 2 : 1;
             return BASE_OK;
         }
-        subs = subs ? "'audit verify' or 'audit show'" : c->id == CLI_PRUNE ? "'claims prune'" : c->sub;
+        subs = strcmp(c->word, "audit") == 0 ? "'audit verify' or 'audit show'"
+                                             : "'claims prune' or 'claims list'";
     }
     if (subs) {
         if (a->help) {
@@ -314,10 +341,11 @@ static int find_command(struct cli_args *a, size_t *n_words, struct base_err *er
         return base_err_set(err, BASE_EINVAL, "'%.40s%s%.40s': no such command; it is %s", a->rest[0],
                             a->n_rest > 1 ? " " : "", a->n_rest > 1 ? a->rest[1] : "", subs);
     }
-    return base_err_set(err, BASE_EINVAL,
-                        "'%.60s': no such command; known: status, audit verify, audit show, explain, claims "
-                        "prune, version",
-                        a->rest[0]);
+    return base_err_set(
+        err, BASE_EINVAL,
+        "'%.60s': no such command; known: status, audit verify, audit show, explain, claims "
+        "prune, claims list, instances, sessions, drain, undrain, events, completion, version",
+        a->rest[0]);
 }
 
 static int check_use(const struct cli_args *a, const bool *given, struct base_err *err)
@@ -357,12 +385,26 @@ static int check_use(const struct cli_args *a, const bool *given, struct base_er
                                 "correlation ID (32 hex digits)",
                                 a->rest[0]);
         return BASE_OK;
+    case CLI_DRAIN:
+    case CLI_UNDRAIN:
+        if (a->n_rest != 1 || !base_is_subdomain(base_str_of(a->rest[0]), CONTRACT_NODE_SIZE - 1))
+            return base_err_set(err, BASE_EINVAL, "%s: name one node", c->word);
+        return BASE_OK;
+    case CLI_COMPLETION:
+        if (a->n_rest != 1 || strcmp(a->rest[0], "bash") != 0)
+            return base_err_set(err, BASE_EINVAL,
+                                "completion: for which shell? only 'completion bash' is known");
+        return BASE_OK;
+    case CLI_EVENTS:
     case CLI_PRUNE:
     case CLI_VERSION:
         if (a->n_rest)
             return base_err_set(err, BASE_EINVAL, "'%.60s': %s takes no argument", a->rest[0], c->word);
         return BASE_OK;
     case CLI_STATUS:
+    case CLI_INSTANCES:
+    case CLI_CLAIMS:
+    case CLI_SESSIONS:
     case CLI_HELP:
         return BASE_OK;
     }
@@ -381,7 +423,7 @@ static const char *name_of(const char *argv0)
 
 int cli_args_parse(struct cli_args *ret, int argc, char **argv, base_wall now, struct base_err *err)
 {
-    struct cli_args a = {.retention_s = 86400, .limit = 1000, .agent_port = 9781};
+    struct cli_args a = {.retention_s = 86400, .limit = 1000, .timeout_s = 300, .agent_port = 9781};
     bool given[BASE_LEN(flags)] = {false}, only_words = false;
     size_t words = 0;
     int rc;
@@ -467,4 +509,30 @@ void cli_help(FILE *out, const struct cli_args *a)
                        flags[i].value ? " " : "", flags[i].value ? flags[i].value : "");
         (void)fprintf(out, "  %-32s %s\n", left, flags[i].what);
     }
+}
+
+void cli_completion(FILE *out)
+{
+    (void)fputs("_kubectl_holdfast() {\n"
+                "    local cur=${COMP_WORDS[COMP_CWORD]} line=\" ${COMP_WORDS[*]:1} \" words=\"\"\n"
+                "    case $line in\n",
+                out);
+    for (size_t i = 0; i < BASE_LEN(commands); i++) {
+        const struct command *c = &commands[i];
+
+        (void)fprintf(out, "    *\" %s%s%s \"*) words=\"", c->word, c->sub ? " " : "", c->sub ? c->sub : "");
+        for (size_t f = 0; f < BASE_LEN(flags); f++)
+            if (flags[f].commands & C(c->id))
+                (void)fprintf(out, "--%s ", flags[f].name);
+        (void)fputs("\" ;;\n", out);
+    }
+    (void)fputs("    *\" audit \"*) words=\"verify show\" ;;\n    *\" claims \"*) words=\"prune list\" ;;\n  "
+                "  *) words=\"",
+                out);
+    for (size_t i = 0; i < BASE_LEN(commands); i++)
+        if (i == 0 || strcmp(commands[i].word, commands[i - 1].word) != 0)
+            (void)fprintf(out, "%s ", commands[i].word);
+    (void)fputs("\" ;;\n    esac\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\n"
+                "complete -F _kubectl_holdfast kubectl-holdfast\n",
+                out);
 }

@@ -52,7 +52,12 @@ Test(cli_args, errors_name_flag_value_and_remedy)
     } rows[] = {
         {{"hf", "stat", NULL}, {"'stat'", "status", NULL}},
         {{"hf", "audit", "list", NULL}, {"audit list", "audit verify", NULL}},
-        {{"hf", "claims", NULL}, {"claims prune", NULL}},
+        {{"hf", "claims", NULL}, {"claims prune", "claims list", NULL}},
+        {{"hf", "drain", NULL}, {"drain", "one node", NULL}},
+        {{"hf", "drain", "a", "b", NULL}, {"drain", "one node", NULL}},
+        {{"hf", "drain", "a", "--timeout", "soon", NULL}, {"--timeout", "soon", "90s"}},
+        {{"hf", "completion", "fish", NULL}, {"completion bash", NULL}},
+        {{"hf", "events", "x", NULL}, {"no argument", NULL}},
         {{"hf", "status", "--what", NULL}, {"--what", "--help", NULL}},
         {{"hf", "status", "-x", NULL}, {"-x", "--help", NULL}},
         {{"hf", "status", "-o", NULL}, {"--output", "FORMAT", NULL}},

@@ -41,6 +41,19 @@ static int run(struct cli *c)
         return cli_explain(c);
     case CLI_PRUNE:
         return cli_prune(c);
+    case CLI_INSTANCES:
+    case CLI_CLAIMS:
+        return cli_status(c);
+    case CLI_SESSIONS:
+        return cli_sessions(c);
+    case CLI_DRAIN:
+    case CLI_UNDRAIN:
+        return cli_drain(c);
+    case CLI_EVENTS:
+        return cli_events(c);
+    case CLI_COMPLETION:
+        cli_completion(c->out);
+        return CLI_EXIT_OK;
     case CLI_VERSION:
         return version(c);
     case CLI_HELP:

@@ -25,6 +25,13 @@ enum cli_command_id {
     CLI_SHOW,
     CLI_EXPLAIN,
     CLI_PRUNE,
+    CLI_INSTANCES,
+    CLI_CLAIMS,
+    CLI_SESSIONS,
+    CLI_DRAIN,
+    CLI_UNDRAIN,
+    CLI_EVENTS,
+    CLI_COMPLETION,
     CLI_VERSION,
     CLI_HELP,
 };
@@ -40,7 +47,7 @@ struct cli_args {
     const char *connector, *agent_token;
     struct base_correlation correlation; /* zero = not given */
     base_wall since, until;              /* 0 = not given */
-    int64_t retention_s, limit;
+    int64_t retention_s, limit, timeout_s;
     uint16_t agent_port;
     const char *keys[CLI_KEYS_MAX];
     size_t n_keys;
@@ -54,6 +61,8 @@ int cli_args_parse(struct cli_args *ret, int argc, char **argv, base_wall now, s
 /* "90s", "10m", "2h", "7d": seconds. BASE_OK or BASE_EINVAL. */
 int cli_duration(const char *text, int64_t *ret_s);
 void cli_help(FILE *out, const struct cli_args *a);
+/* A script for bash: commands and their flags. */
+void cli_completion(FILE *out);
 
 /* ---- the run
  * -------------------------------------------------------------------------------------------------- */
@@ -70,6 +79,9 @@ int cli_verify(struct cli *c);
 int cli_show(struct cli *c);
 int cli_explain(struct cli *c);
 int cli_prune(struct cli *c);
+int cli_drain(struct cli *c); /* and undrain, by c->a.command */
+int cli_sessions(struct cli *c);
+int cli_events(struct cli *c);
 /* "error: …" on c->err; returns `exit`. */
 int cli_fail(struct cli *c, int exit, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void cli_warn(struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -175,16 +175,18 @@ static void node_table(struct cli *c, const struct view *v)
             orphans |= group == ORPHANS;
         }
     /* two kinds of lines, two headings, once */
-    if (nodes.rows)
+    if (nodes.rows && c->a.command != CLI_CLAIMS)
         cli_table_print_group(c, &nodes, ORPHANS - 1, true, "");
-    if (claims.rows)
+    if (claims.rows && c->a.command != CLI_INSTANCES)
         cli_table_print_group(c, &claims, ORPHANS - 1, true, "  ");
     for (size_t k = 0; k < v->instances.n; k++)
         if (wanted(c, v->instances.o[k].u.instance.spec.node)) {
-            cli_table_print_group(c, &nodes, k, false, "");
-            cli_table_print_group(c, &claims, k, false, "  ");
+            if (c->a.command != CLI_CLAIMS)
+                cli_table_print_group(c, &nodes, k, false, "");
+            if (c->a.command != CLI_INSTANCES)
+                cli_table_print_group(c, &claims, k, false, "  ");
         }
-    if (orphans) {
+    if (orphans && c->a.command != CLI_INSTANCES) {
         (void)fprintf(c->out, "(claims whose holder's instance is gone)\n");
         cli_table_print_group(c, &claims, ORPHANS, false, "  ");
     }

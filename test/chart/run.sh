@@ -144,6 +144,11 @@ AGENT=$!
 wait "$AGENT" && rc=0 || rc=$?
 AGENT=
 check "an agent's metrics could be read" test "$rc" = 0
+"$here/preflight.sh" "$DIR" "$BIN" >"$DIR/preflight.log" 2>&1 &
+AGENT=$!
+wait "$AGENT" && rc=0 || rc=$?
+AGENT=
+check "holdfast-agent check: every failing case is named" bash -c 'cat "$1"; [ "$2" = 0 ]' _ "$DIR/preflight.log" "$rc"
 check "Prometheus text: promtool finds nothing" bash -c 'out=$("$1" check metrics <"$2" 2>&1) && [ -z "$out" ] || { echo "$out"; exit 1; }' _ "$PROMTOOL" "$DIR/metrics.txt"
 check "OpenMetrics: ends with EOF, families without _total, the same samples" bash -c '
     [ "$(tail -n 1 "$1/metrics.om")" = "# EOF" ] && ! grep -E "^# (HELP|TYPE) [a-z_]*_total " "$1/metrics.om"

@@ -21,7 +21,7 @@ check "an agent that is none" says "--agent 'edge1'.*NODE=ADDRESS:PORT" 2 "$K" e
 check "show: which records" says '--correlation-id ID, --connector NAME or --since' 2 "$K" audit show x
 check "show: which trail" says 'FILEs or DIRs, or --from-agents' 2 "$K" audit show --since 1h
 check "explain: a name that is none" says "explain 'Ä'.*correlation ID" 2 "$K" explain Ä
-for c in status 'audit verify' 'audit show' explain 'claims prune' version; do
+for c in status 'audit verify' 'audit show' explain 'claims prune' 'claims list' instances sessions drain undrain events completion version; do
     # shellcheck disable=SC2086 # two words
     check "help of $c" says "usage: kubectl holdfast $c" 0 "$K" $c --help
 done
@@ -61,6 +61,37 @@ patch_spec pi masque.edge2 "{\"spec\":{\"releaseTime\":\"$(ago 1)\",\"draining\"
 check "given back: exit 1" says '^edge2 +1 +Released' 1 hf status
 check "another namespace" says 'namespace default' 1 "${IN[@]}" "$K" status -n default --kubeconfig "$DIR/admin.kubeconfig"
 check "without rights: says which" says 'not allowed \(403\).*holdfast:operators' 3 "${IN[@]}" "$K" status --kubeconfig "$DIR/authority.kubeconfig"
+
+echo "-- instances, claims, sessions, drain"
+instance edge1 1 3
+instance edge2 2 3
+check "instances: nodes only" bash -c 'out=$("$@") || true; grep -q "^edge1 " <<<"$out" && ! grep -q fd12 <<<"$out"' _ "${IN[@]}" "$BIN/kubectl-holdfast" instances --kubeconfig "$DIR/operator.kubeconfig"
+check "claims list: claims only" bash -c 'out=$("$@") || true; grep -q "fd12::1:0:1:0:0/96" <<<"$out" && ! grep -q "^edge1 " <<<"$out"' _ "${IN[@]}" "$BIN/kubectl-holdfast" claims list --kubeconfig "$DIR/operator.kubeconfig"
+check "sessions" says '^acme.site-1 +Forwarding' 0 hf sessions
+check "sessions of one connector" json '.sessions | length == 1 and .[0].connector == "site-1" and .[0].epoch == 2' 0 hf sessions acme.site-1
+check "sessions: no such connector" says 'no ConnectorBinding of that name' 1 hf sessions nope
+check "events: none yet" says 'no event of Holdfast' 0 hf events
+check "drain: a node that is not there" says 'no instance of node edge9' 1 hf drain edge9
+check "drain: which node" says 'drain: name one node' 2 "$K" drain
+check "drain: gives up waiting, goes on" says 'edge1: told to drain, 1 claim still held' 1 hf drain edge1 --timeout 1s
+check "it is the annotation, and nothing else" bash -c 'jq -e ".metadata.annotations == {\"masque.galactic.datumapis.com/drain\": \"true\"} and (.spec.draining | not)" <<<"$1"' _ "$(admin get pi masque.edge1 -o json)"
+agent_drains() { # what an agent does then
+    patch_spec pi masque.edge1 '{"spec":{"draining":true}}'
+    sleep 1.5
+    release 1 0
+}
+agent_drains &
+check "drain: waits, says how far it is" says 'edge1 is drained: no claim is held there' 0 hf drain edge1 --timeout 60s
+wait $!
+check "drained already: at once" says 'is drained' 0 hf drain edge1
+patch_spec pi masque.edge1 '{"spec":{"draining":false}}'
+instance edge1 1 1
+check "undrain" says 'edge1 is back in service' 0 hf undrain edge1 --timeout 20s
+check "undrain takes the annotation away" test -z "$(admin get pi masque.edge1 -o 'jsonpath={.metadata.annotations}')"
+check "completion: bash takes it, and completes" bash -c 'source <("$1" completion bash) && COMP_WORDS=(kubectl-holdfast sta) COMP_CWORD=1 && _kubectl_holdfast && [ "${COMPREPLY[*]}" = status ] && COMP_WORDS=(kubectl-holdfast drain --t) COMP_CWORD=2 && _kubectl_holdfast && [ "${COMPREPLY[*]}" = --timeout ]' _ "$K"
+check "completion: another shell" says "only 'completion bash'" 2 "$K" completion fish
+admin delete rclaim --all --wait=false >/dev/null
+claim 1 site-1 edge1 2 100
 
 echo "-- explain: what is authoritative"
 instance edge1 1 2
