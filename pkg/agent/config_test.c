@@ -208,3 +208,23 @@ Test(agent_config, a_misplaced_secret_is_not_repeated)
         cr_assert_null(strstr(err.msg, "hush"), "%s", err.msg);
     }
 }
+
+/* Every option is remembered, also the last of the table. */
+Test(agent_config, no_option_can_be_given_twice)
+{
+    for (size_t i = 0; i < agent_options_n; i++) {
+        const char *path = agent_options[i].path, *dot = strchr(path, '.');
+        const char *preset = agent_options[i].preset;
+        struct agent_config c;
+        struct base_err err = {0};
+        char text[800];
+
+        if (dot)
+            (void)base_fmt(text, sizeof text, "%.*s:\n  %s: \"%s\"\n  %s: \"%s\"\n", (int)(dot - path), path,
+                           dot + 1, preset, dot + 1, preset);
+        else
+            (void)base_fmt(text, sizeof text, "%s: \"%s\"\n%s: \"%s\"\n", path, preset, path, preset);
+        cr_assert_eq(agent_config_parse(&c, base_str_of(text), "f", NULL, &err), BASE_EINVAL, "%s", path);
+        cr_assert_not_null(strstr(err.msg, "twice"), "%s: %s", path, err.msg);
+    }
+}
