@@ -203,15 +203,20 @@ static bool ask(struct run *r, struct answer *a, const char *method, const char 
 {
     struct kube_req req = {.method = method, .path = path, .body = body, .timeout = REQUEST_TIMEOUT};
 
-    *a = (struct answer){.sent = loop_wall()};
-    base_buf_init(&a->body, (size_t)16 << 20);
-    if (kube_request(r->client, &req, on_answer, a, NULL, &a->err)) {
-        a->code = BASE_EIO;
-        return false;
+    for (int tries = 0;; tries++) {
+        *a = (struct answer){.sent = loop_wall()};
+        base_buf_init(&a->body, (size_t)16 << 20);
+        if (kube_request(r->client, &req, on_answer, a, NULL, &a->err)) {
+            a->code = BASE_EIO;
+            return false;
+        }
+        while (!a->done)
+            loop_step(r->loop, true);
+        /* One lost connection is no verdict (a 401 may come as a stream that ends early). */
+        if (a->code == BASE_OK || tries == 2)
+            return a->code == BASE_OK;
+        base_buf_fini(&a->body);
     }
-    while (!a->done)
-        loop_step(r->loop, true);
-    return a->code == BASE_OK;
 }
 
 static struct base_str text_of(const struct answer *a)
