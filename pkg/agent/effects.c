@@ -5,6 +5,7 @@
 #include "agent/agent_int.h"
 
 #include "audit/record.h"
+#include "base/mutant.h"
 
 #define STORE_TIMEOUT (5 * BASE_SEC)
 
@@ -244,7 +245,7 @@ void agent_stop_flow(struct agent *a, uint64_t flow)
 {
     struct agent_slot *e = agent_slots_find(a->slots, flow);
 
-    if (!e) { /* nothing was ever admitted: the barrier holds */
+    if (!e || base_mutant("stop.barrier")) { /* nothing was ever admitted: the barrier holds */
         later(a, &(struct session_in){.ev = SESSION_EV_STOPPED, .u.flow = flow});
         return;
     }

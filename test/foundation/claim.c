@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core_int.h"
 
-#include "base/mutant.h"
-
 bool fnd_is_me(const struct fnd_core *c, const struct contract_holder *h)
 {
     return strcmp(h->node, c->cfg.node) == 0 && base_uuid_eq(&h->boot_id, &c->cfg.boot_id);
@@ -15,7 +13,7 @@ base_time fnd_wait_until(const struct fnd_core *c, const struct fnd_claim *cl)
 
 bool fnd_waited(const struct fnd_core *c, const struct fnd_claim *cl)
 {
-    return c->now >= fnd_wait_until(c, cl) || base_mutant("gate.wait");
+    return c->now >= fnd_wait_until(c, cl);
 }
 
 struct fnd_claim *fnd_claim_find(struct fnd_core *c, const char *name)

@@ -37,7 +37,11 @@ $(SCENARIOS:%=scenario-%) $(SCENARIOS_LONG:%=scenario-%): scenario-%: binaries p
 	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/scenario-$* test/lab/scenarios/$*.sh
 
 # ---- acceptance: test/lab/accept/README.md -----------------------------------------------------------------------
-.PHONY: accept accept-short accept-mutants accept-mutants-build
+.PHONY: accept accept-short accept-mutants accept-mutants-build test-accept-report
+SUITES += test-accept-report
+## test-accept-report  verdicts, packet truths and timeline of the acceptance lab, on files made for it (seconds)
+test-accept-report:
+	@hack/run-tests.sh $(VARIANT)/accept-report test/lab/accept/report_test.sh
 ## accept         every scenario with figures, RUNS=20 times each, against the contract's bounds; build/accept/report.html (hours)
 accept: binaries peers
 	@HOLDFAST_SUITE_TIMEOUT=172800 HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/accept test/lab/accept/run.sh \

@@ -31,7 +31,7 @@ ended_and_back() {
     local c last both
     c=$(client_of "$2")
     both=$(await 20 "packets" flows "$c" "$4") || { check "$1: site-$2's packets flow again" false; return; }
-    last=$(awk -F, -v l="e$2" -v u="$4" '$2 == l && $3 == "in" && $1 < u {t = $1} END {print t + 0}' "$D/log/cap.csv")
+    last=$(awk -F, -v l="e$2" -v u="$4" '$2 == l && $3 == "in" && $1 < u {t = $1} END {print t ? t : 0}' "$D/log/cap.csv")
     figure "$1_ends_$2" "$(ms_between "$3" "$last")" 10000 "$1: last packet of site-$2 after the fault"
     check "$1: site-$2's traffic went on while its deadline allowed it" test $((last - $3)) -gt 2000000000
     moment "site-$2 flows" "$both"

@@ -32,7 +32,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 file_of() { ls "$here/scenarios/$1.sh" "$here/../scenarios/$1.sh" 2>/dev/null | head -n 1; }
-has_figures() { grep -qE '^ *(figure|safe|truth)\b' "$1" && [ "$(basename "$1")" != lib.sh ]; }
+has_figures() { grep -qE '^ *(figure|safe|packets_safe|truth)\b' "$1" && [ "$(basename "$1")" != lib.sh ]; }
 if [ ${#names[@]} = 0 ]; then
     for f in "$here"/scenarios/*.sh "$here"/../scenarios/*.sh; do ! has_figures "$f" || names+=("$(basename "$f" .sh)"); done
 fi
@@ -51,6 +51,8 @@ for name in "${names[@]}"; do
         t=$(date +%s) rc=0
         printf '%-22s %3d/%d ' "$name" "$i" "$runs"
         SEED=$((seed + i)) SCENARIO_DIR=$out/work/$name timeout --kill-after=20 600 "$(file_of "$name")" >"$log" 2>&1 || rc=$?
+        # A shell that stumbles over an expression leaves the function, with checks undone, and goes on.
+        ! grep -qE '\.sh: line [0-9]+: ' "$log" || rc=70
         jq -nc --arg s "$name" --argjson o $order --argjson i $i --argjson seed $((seed + i)) --argjson rc $rc --argjson sec $(($(date +%s) - t)) \
             --argjson load "$(cut -d' ' -f1 /proc/loadavg)" --arg log "runs/$name.$i.log" --arg given "$(words "$name" given)" --arg fault "$(words "$name" fault)" \
             --arg expect "$(words "$name" expect)" --arg bound "$(words "$name" bound)" \
@@ -63,7 +65,7 @@ for name in "${names[@]}"; do
     done
 done
 
-known=$({ grep -o '`accept [^`]*`' "$root/KNOWN_LIMITS.md" || true; } | tr -d '`' | jq -Rnc '[inputs]')
+known=$({ grep -o '`accept [^`]*`' "${KNOWN_LIMITS:-$root/KNOWN_LIMITS.md}" || true; } | tr -d '`' | jq -Rnc '[inputs]')
 meta=$(jq -nc --arg c "test/lab/accept/run.sh $args" --arg rev "$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)" --arg at "$(date -u +%Y-%m-%dT%H:%MZ)" \
     --arg m "$(nproc) cores, Linux $(uname -r)" '{command: $c, revision: $rev, at: $at, machine: $m}')
 cat "$out"/runs/*.jsonl | jq -s --argjson known "$known" --argjson meta "$meta" -f "$here/report.jq" >"$out/report.json"
