@@ -83,7 +83,7 @@ while IFS= read -r f; do
         target=$f
         [ -z "$path" ] || target=$(dirname "$f")/$path
         if [ ! -e "$target" ]; then bad "$f: link to '$link' leads nowhere"; broken=1; continue; fi
-        if [ -n "$anchor" ] && ! anchors "$target" | grep -qxF -- "$anchor"; then
+        if [ -n "$anchor" ] && ! anchors "$target" | grep -xF -- "$anchor" >/dev/null; then
             bad "$f: '$target' has no heading '#$anchor'"
             broken=1
         fi

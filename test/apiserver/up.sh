@@ -98,7 +98,7 @@ free_port() {
     local p
     while :; do
         p=$((20000 + (RANDOM << 15 | RANDOM) % 12000)) # below the ephemeral range
-        if ! "${IN[@]}" ss -Hltn "sport = :$p" | grep -q .; then printf '%s\n' "$p"; return; fi
+        if ! "${IN[@]}" ss -Hltn "sport = :$p" | grep . >/dev/null; then printf '%s\n' "$p"; return; fi
     done
 }
 # taken LOG: did the process end since its port was in use?

@@ -62,7 +62,7 @@ check "traffic went on while the deadline allowed it" test $(((last_up - stopped
 figure ends_up "$(ms_between "$stopped" "$last_up")" $L_MS "traffic from the connector ended within the lease"
 figure ends_down "$(ms_between "$stopped" "$last_down")" $L_MS "traffic to the connector ended within the lease"
 moment "foundation stopped" "$stopped"
-withdrawn() { ! "$LAB" exec "$D" vpc ip -6 route show | grep -q 'fd12.*/96'; }
+withdrawn() { ! "$LAB" exec "$D" vpc ip -6 route show | grep 'fd12.*/96' >/dev/null; }
 check "the watchdog withdraws the route, $WATCHDOG_MS ms after the last refresh at the latest" eventually 4 withdrawn
 note "route gone at the VPC host at most $(ms_between "$stopped" "$(now_ns)") ms after the stop"
 resumed=$(now_ns)
