@@ -288,6 +288,25 @@ Test(session_regress, a_drain_does_not_wait_for_it)
     world_free(w);
 }
 
+/* What people shall see of a session waits for the row as stored: a write without its version hits anything. */
+Test(session_regress, a_report_waits_for_the_list)
+{
+    struct world *w = world_usual(1);
+    struct w_flow *f = world_session(w, 0);
+    cr_assert_eq(f->status, 200);
+    world_run(w, 3 * W_SEC);
+    unsigned before = w->node[0].writes[CONTRACT_BINDING];
+    world_end(w, f->flow);
+    world_event(w, 0, &(struct session_in){.ev = SESSION_EV_REGRESSED});
+    world_run(w, 5 * W_SEC);
+    cr_assert_eq(w->node[0].writes[CONTRACT_BINDING], before);
+    world_relist(w, 0);
+    world_run(w, 2 * W_SEC);
+    cr_assert_gt(w->node[0].writes[CONTRACT_BINDING], before);
+    cr_assert_neq(world_get(w, "acme.site1")->u.binding.status.last.until, 0);
+    world_free(w);
+}
+
 /* A process that had lost its row to another one is no fresh process because of a restore. */
 Test(session_regress, a_row_that_was_lost_stays_lost)
 {
