@@ -41,8 +41,8 @@ test-sim: $(SIM_BIN)
 	@hack/run-tests.sh $(VARIANT)/sim-selftest test/sim/selftest.sh $(SIM_BIN)
 	@hack/run-tests.sh $(VARIANT)/sim-handover $(SIM_BIN) handover
 	@hack/run-tests.sh $(VARIANT)/sim-pairs $(SIM_BIN) pairs 500
-	@$(MAKE) -s --no-print-directory CC=clang build/clang/test/sim/sim
-	@$(MAKE) -s --no-print-directory CC=gcc build/gcc/test/sim/sim
+	@$(MAKE) -s --no-print-directory CC=clang SAN= build/clang/test/sim/sim
+	@$(MAKE) -s --no-print-directory CC=gcc SAN= build/gcc/test/sim/sim
 	@hack/run-tests.sh sim-compilers test/sim/compilers.sh build/gcc/test/sim/sim build/clang/test/sim/sim
 	@hack/run-tests.sh $(VARIANT)/sim $(SIM_BIN) run $(or $(SCHEDULES),100000) $(or $(FROM),1) 2
 
