@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "authority/policy.h"
 
+#include "base/hash.h"
 #include "base/mutant.h"
 
 #include <string.h>
@@ -87,15 +88,11 @@ int authority_digest(uint8_t ret[AUTHORITY_DIGEST_SIZE], enum contract_identity_
 
 uint64_t authority_last_mark(const char *node, const char *generation)
 {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    uint64_t h = base_fnv1a(BASE_FNV1A, node, strlen(node));
     if (node[0] == '\0')
         return 0;
-    for (const char *p = node; *p; p++)
-        h = (h ^ (uint8_t)*p) * UINT64_C(0x100000001b3);
-    h = (h ^ '/') * UINT64_C(0x100000001b3);
-    for (const char *p = generation; *p; p++)
-        h = (h ^ (uint8_t)*p) * UINT64_C(0x100000001b3);
-    return h | 1;
+    h = base_fnv1a(h, "/", 1);
+    return base_fnv1a(h, generation, strlen(generation)) | 1;
 }
 
 int authority_binding_of(struct authority_binding *ret, const struct contract_binding *b,
@@ -142,9 +139,7 @@ int authority_binding_of(struct authority_binding *ret, const struct contract_bi
 static uint64_t mark_prefix(uint64_t h,
                             const struct base_prefix *p) /* FNV-1a: tells changes apart, defends nothing */
 {
-    for (unsigned i = 0; i < sizeof p->addr.b; i++)
-        h = (h ^ p->addr.b[i]) * UINT64_C(0x100000001b3);
-    return (h ^ p->len) * UINT64_C(0x100000001b3);
+    return base_fnv1a(base_fnv1a(h, p->addr.b, sizeof p->addr.b), &p->len, 1);
 }
 
 static uint64_t mark_of(const struct authority_service *s)

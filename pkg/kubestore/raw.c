@@ -5,6 +5,8 @@
  */
 #include "kubestore/kubestore_int.h"
 
+#include "base/hash.h"
+
 #define SLOTS 1024
 #define TEXT_MAX ((size_t)256 << 10)
 
@@ -21,10 +23,8 @@ struct kubestore_raw {
 
 static size_t place(enum contract_kind kind, const char *name)
 {
-    uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)kind;
+    uint64_t h = base_fnv1a(BASE_FNV1A ^ (uint64_t)kind, name, strlen(name));
 
-    for (; *name; name++)
-        h = (h ^ (unsigned char)*name) * 0x100000001b3u;
     return (size_t)(h ^ h >> 32) % SLOTS;
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "masque/h3_int.h"
 
+#include "base/hash.h"
+
 /* Keyed, since a client chooses its first connection ID (FNV-1a with a secret start; the handshake limit
  * bounds how many such IDs there can be). */
 static size_t bucket(const struct masque_index *x, const uint8_t *p, size_t n)
 {
-    uint64_t v = x->seed;
-    for (size_t i = 0; i < n; i++)
-        v = (v ^ p[i]) * UINT64_C(0x100000001b3);
+    uint64_t v = base_fnv1a(x->seed, p, n);
     v ^= v >> 29;
     return (size_t)(v % MASQUE_BUCKETS);
 }

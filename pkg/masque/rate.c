@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "masque/rate.h"
 
-#include <string.h>
+#include "base/hash.h"
 
 /* FNV-1a with a secret start, over what belongs to one owner. */
 static unsigned bucket(const struct masque_rates *r, const struct in6_addr *addr)
 {
-    uint8_t key[16];
-    uint64_t h = r->seed ^ UINT64_C(0xcbf29ce484222325);
-    size_t n = IN6_IS_ADDR_V4MAPPED(addr) ? 16 : 8;
-    memcpy(key, addr->s6_addr, sizeof key);
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ key[i]) * UINT64_C(0x100000001b3);
+    uint64_t h = base_fnv1a(r->seed ^ BASE_FNV1A, addr->s6_addr, IN6_IS_ADDR_V4MAPPED(addr) ? 16 : 8);
     return (unsigned)((h ^ h >> 32) % MASQUE_RATE_BUCKETS);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/mem.h"
 
 /* ---- the heap ---- */
@@ -86,9 +87,7 @@ void masque_heap_fini(struct masque_heap *h)
 /* Keyed, since clients choose their addresses (FNV-1a with a secret start). */
 static struct masque_source **bucket(struct masque_sources *t, const struct in6_addr *addr)
 {
-    uint64_t v = t->seed;
-    for (size_t i = 0; i < sizeof addr->s6_addr; i++)
-        v = (v ^ addr->s6_addr[i]) * UINT64_C(0x100000001b3);
+    uint64_t v = base_fnv1a(t->seed, addr->s6_addr, sizeof addr->s6_addr);
     v ^= v >> 29;
     return &t->bucket[v % MASQUE_SOURCE_BUCKETS];
 }

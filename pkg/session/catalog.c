@@ -8,6 +8,7 @@
  */
 #include "session/int.h"
 
+#include "base/hash.h"
 #include "base/mutant.h"
 
 #include <string.h>
@@ -26,9 +27,7 @@ bool session_older(const char *a, const char *b)
  * ----------------------------------------------------------------------------------------- */
 static uint32_t *bucket_of(struct session_core *c, const char *name)
 {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (const char *p = name; *p; p++)
-        h = (h ^ (uint8_t)*p) * UINT64_C(0x100000001b3);
+    uint64_t h = base_fnv1a(BASE_FNV1A, name, strlen(name));
     return &c->name_bucket[(uint32_t)(h ^ h >> 32) & c->name_mask];
 }
 

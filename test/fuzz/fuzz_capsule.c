@@ -8,6 +8,7 @@
  */
 #include "fuzz.h"
 
+#include "base/hash.h"
 #include "masque/capsule.h"
 #include "masque/varint.h"
 
@@ -21,17 +22,9 @@ struct outcome {
     uint32_t oversize;
 };
 
-static uint64_t mix(uint64_t h, const void *p, size_t n)
-{
-    const uint8_t *b = p;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ b[i]) * UINT64_C(0x100000001b3);
-    return h;
-}
-
 static void add(struct outcome *o, uint64_t type, const uint8_t *value, size_t len)
 {
-    o->hash = mix(mix(mix(o->hash, &type, sizeof type), &len, sizeof len), value, len);
+    o->hash = base_fnv1a(base_fnv1a(base_fnv1a(o->hash, &type, sizeof type), &len, sizeof len), value, len);
     o->n++;
 }
 
