@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/review.h"
+#include "agent/reviewer.h"
 #include "agent/web.h"
 #include "audit/chain.h"
 #include "audit/parse.h"
@@ -19,20 +20,16 @@
 #include "loop/log.h"
 #include "loop/loop.h"
 
-#define REVIEW_TIMEOUT (5 * BASE_SEC)
 #define READ_TIME (5 * BASE_SEC)
-#define REVIEWS_PER_S 10
-#define TEXT "text/plain; charset=utf-8"
 
-enum stage { FREE = 0, REVIEWING, ACCESSING, READING };
+enum stage { FREE = 0, REVIEWING, READING };
 struct ask {
     enum stage stage;
     struct agent_audit_page *page;
     struct agent_web_ask *web; /* NULL: nobody waits any more */
-    struct kube_call *call;
+    struct agent_review review;
     struct audit_query query;
     unsigned limit;
-    char user[256];
     /* the reader's, while READING */
     struct base_buf body;
     uint64_t last_seq; /* of the last line that was given or looked at */
@@ -47,13 +44,12 @@ struct ask {
 struct agent_audit_page {
     struct loop *loop;
     struct agent_web *web;
-    struct kube_client *client;
+    struct agent_reviewer reviewer;
     struct loop_log *log;
     struct loop_wake *wake;
     const char *dir;
     char node[126];
     struct ask asks[AGENT_AUDIT_PAGE_OPEN];
-    base_time reviews_at; /* when the next review may begin: REVIEWS_PER_S, and a burst of as many */
 
     pthread_t thread;
     bool started;
@@ -205,23 +201,6 @@ static void *reader(void *arg)
 /* ---- the loop
  * ------------------------------------------------------------------------------------------------- */
 
-static void say(struct agent_web_ask *web, int status, unsigned retry_after, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-static void say(struct agent_web_ask *web, int status, unsigned retry_after, const char *fmt, ...)
-{
-    struct base_buf body;
-    char text[700];
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)base_vfmt(text, sizeof text, fmt, ap);
-    va_end(ap);
-    base_buf_init(&body, 1024);
-    (void)base_buf_addf(&body, "%s\n", text);
-    agent_web_answer(web, status, TEXT, &body, retry_after);
-    base_buf_fini(&body);
-}
-
 static void release(struct ask *a)
 {
     base_buf_fini(&a->body);
@@ -233,9 +212,9 @@ static void refuse(struct ask *a, int status, const char *why)
     struct agent_web_ask *web = a->web;
 
     loop_log(a->page->log, LOOP_INFO, "audit_read_refused", "somebody may not read the audit trail",
-             LOG_INT("status", status), LOG_STR("user", a->user), LOG_STR("reason", why));
+             LOG_INT("status", status), LOG_STR("user", a->review.user), LOG_STR("reason", why));
     release(a);
-    say(web, status, status == 503 ? 1 : 0, "%s", why);
+    agent_web_say(web, status, status == 503 ? 1 : 0, why);
 }
 
 static void on_wake(void *arg)
@@ -256,7 +235,7 @@ static void on_wake(void *arg)
             refuse(a, 500, a->err.msg[0] ? a->err.msg : "no memory");
             continue;
         }
-        loop_log(p->log, LOOP_INFO, "audit_read", "the audit trail was read", LOG_STR("user", a->user),
+        loop_log(p->log, LOOP_INFO, "audit_read", "the audit trail was read", LOG_STR("user", a->review.user),
                  LOG_INT("lines", a->lines));
         agent_web_answer(web, 200, "application/x-ndjson", &a->body, 0);
         release(a);
@@ -279,72 +258,14 @@ static void start_reading(struct ask *a)
     (void)pthread_mutex_unlock(&p->lock);
 }
 
-static int post(struct ask *a, const char *path, struct base_buf *json, kube_done done, struct base_err *err)
-{
-    return kube_request(
-        a->page->client,
-        &(struct kube_req){
-            .method = "POST", .path = path, .body = {json->data, json->len}, .timeout = REVIEW_TIMEOUT},
-        done, a, &a->call, err);
-}
-
-/* True when the answer can be used. */
-static bool usable(struct ask *a, const struct kube_resp *r, const char *what)
-{
-    char text[400];
-
-    a->call = NULL;
-    if (r->code == BASE_OK && (r->http_status == 200 || r->http_status == 201))
-        return true;
-    if (r->code == BASE_OK && r->http_status == 403)
-        (void)base_fmt(text, sizeof text,
-                       "this agent may not make a %s: bind the ClusterRole holdfast-agent-reviews to it",
-                       what);
-    else if (r->code == BASE_OK)
-        (void)base_fmt(text, sizeof text, "the API server answered a %s with %d %s", what, r->http_status,
-                       r->reason);
-    else
-        (void)base_fmt(text, sizeof text, "the API server cannot be asked: %s", r->err.msg);
-    refuse(a, 503, text);
-    return false;
-}
-
-static void on_access(void *arg, const struct kube_resp *r)
+static void on_reviewed(void *arg, int status, const char *why)
 {
     struct ask *a = arg;
-    struct base_err err = {0};
-    int rc;
 
-    if (!usable(a, r, "SubjectAccessReview"))
-        return;
-    rc =
-        agent_review_allowed(r->body, "may not get /audit: bind the ClusterRole holdfast-audit-reader", &err);
-    if (rc)
-        refuse(a, rc == BASE_EDENIED ? 403 : 503, err.msg);
+    if (status)
+        refuse(a, status, why);
     else
         start_reading(a);
-}
-
-static void on_review(void *arg, const struct kube_resp *r)
-{
-    struct ask *a = arg;
-    struct base_err err = {0};
-    struct base_buf json;
-    int rc;
-
-    if (!usable(a, r, "TokenReview"))
-        return;
-    base_buf_init(&json, 256 * 1024);
-    rc = agent_review_access(&json, r->body, AUDIT_PAGE_AUDIENCE, "/audit", a->user, sizeof a->user, &err);
-    if (!rc) {
-        a->stage = ACCESSING;
-        rc = post(a, "/apis/authorization.k8s.io/v1/subjectaccessreviews", &json, on_access, &err);
-        if (rc)
-            rc = BASE_EPROTO;
-    }
-    base_buf_fini(&json);
-    if (rc)
-        refuse(a, rc == BASE_EDENIED ? 401 : 503, err.msg);
 }
 
 /* ---- a request
@@ -373,36 +294,21 @@ static struct ask *free_ask(struct agent_audit_page *p)
     return NULL;
 }
 
-/* A token bucket, so that nobody without a token makes us flood the API server. */
-static bool may_review(struct agent_audit_page *p)
-{
-    base_time now = loop_clock();
-
-    p->reviews_at = base_time_max(p->reviews_at, now - BASE_SEC);
-    if (p->reviews_at > now)
-        return false;
-    p->reviews_at += BASE_SEC / REVIEWS_PER_S;
-    return true;
-}
-
 static void on_ask(void *arg, struct agent_web_ask *web)
 {
     struct agent_audit_page *p = arg;
     struct ask *a = free_ask(p);
     struct params params = {.rc = BASE_OK};
-    struct base_err err = {0};
     struct base_str token;
-    struct base_buf json;
-    int rc;
 
     if (!agent_review_bearer(web, &token)) {
-        say(web, 401, 0,
-            "no bearer token: send `Authorization: Bearer TOKEN` with a token for the "
-            "audience " AUDIT_PAGE_AUDIENCE);
+        agent_web_say(web, 401, 0,
+                      "no bearer token: send `Authorization: Bearer TOKEN` with a token for the "
+                      "audience " AUDIT_PAGE_AUDIENCE);
         return;
     }
-    if (!a || !may_review(p)) {
-        say(web, 429, 1, "busy with other readers; try again");
+    if (!a || !agent_reviewer_take(&p->reviewer)) {
+        agent_web_say(web, 429, 1, "busy with other readers; try again");
         return;
     }
     *a = (struct ask){.page = p, .web = web, .limit = AGENT_AUDIT_PAGE_LINES};
@@ -411,19 +317,11 @@ static void on_ask(void *arg, struct agent_web_ask *web)
     agent_web_query(web, on_param, &params);
     if (params.rc) {
         release(a);
-        say(web, 400, 0, "%s", params.err.msg);
+        agent_web_say(web, 400, 0, params.err.msg);
         return;
     }
     a->stage = REVIEWING;
-    base_buf_init(&json, 4 * AGENT_REVIEW_TOKEN_MAX);
-    rc = agent_review_token(&json, token, AUDIT_PAGE_AUDIENCE);
-    if (!rc)
-        rc = post(a, "/apis/authentication.k8s.io/v1/tokenreviews", &json, on_review, &err);
-    if (json.data)
-        memset(json.data, 0, json.len);
-    base_buf_fini(&json);
-    if (rc)
-        refuse(a, 503, err.msg[0] ? err.msg : "no memory");
+    agent_review_begin(&a->review, &p->reviewer, token, on_reviewed, a);
 }
 
 /* ---- life
@@ -440,7 +338,11 @@ int agent_audit_page_new(struct agent_audit_page **ret, struct loop *l, struct a
         return base_err_set(err, BASE_ENOMEM, "audit page: no memory");
     p->loop = l;
     p->web = web;
-    p->client = client;
+    p->reviewer =
+        (struct agent_reviewer){.client = client,
+                                .audience = AUDIT_PAGE_AUDIENCE,
+                                .path = "/audit",
+                                .remedy = "may not get /audit: bind the ClusterRole holdfast-audit-reader"};
     p->dir = dir;
     p->log = log;
     (void)base_fmt(p->node, sizeof p->node, "%s", node[0] ? node : "unnamed");
@@ -483,10 +385,9 @@ struct agent_audit_page *agent_audit_page_free(struct agent_audit_page *p)
     for (size_t i = 0; i < AGENT_AUDIT_PAGE_OPEN; i++) {
         struct ask *a = &p->asks[i];
 
-        if (a->call)
-            kube_cancel(a->call);
+        agent_review_cancel(&a->review);
         if (a->stage != FREE && a->web)
-            say(a->web, 503, 1, "shutting down");
+            agent_web_say(a->web, 503, 1, "shutting down");
         if (!stuck)
             base_buf_fini(&a->body);
     }

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "agent/review.h"
+#include "agent/reviewer.h"
 #include "agent/web.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -13,8 +14,6 @@
 #include "loop/loop.h"
 
 #define PAGE_MAX (1024 * 1024)
-#define REVIEW_TIMEOUT (5 * BASE_SEC)
-#define REVIEWS_PER_S 10
 #define ASKS 8
 #define CACHED 16
 #define TEXT "text/plain; charset=utf-8"
@@ -24,9 +23,8 @@
 struct ask {
     struct agent_metrics_page *page;
     struct agent_web_ask *web; /* NULL: free */
-    struct kube_call *call;
+    struct agent_review review;
     uint8_t hash[BASE_SHA256_SIZE];
-    char user[256];
 };
 struct known {
     uint8_t hash[BASE_SHA256_SIZE];
@@ -35,14 +33,13 @@ struct known {
 
 struct agent_metrics_page {
     struct agent_web *web;
-    struct kube_client *client;
+    struct agent_reviewer reviewer; /* its client NULL: everybody may */
     struct loop_log *log;
     struct base_hasher *hasher;
     agent_metrics_fn fn;
     void *arg;
     struct ask asks[ASKS];
     struct known known[CACHED];
-    base_time reviews_at; /* when the next review may begin */
 };
 
 /* ---- pure
@@ -144,24 +141,14 @@ static void give(struct agent_metrics_page *p, struct agent_web_ask *web)
     base_buf_fini(&body);
 }
 
-static void say(struct agent_web_ask *web, int status, unsigned retry_after, const char *why)
-{
-    struct base_buf body;
-
-    base_buf_init(&body, 1024);
-    (void)base_buf_addf(&body, "%s\n", why);
-    agent_web_answer(web, status, TEXT, &body, retry_after);
-    base_buf_fini(&body);
-}
-
 static void refuse(struct ask *a, int status, const char *why)
 {
     struct agent_web_ask *web = a->web;
 
     loop_log(a->page->log, LOOP_INFO, "metrics_refused", "somebody may not read the metrics",
-             LOG_INT("status", status), LOG_STR("user", a->user), LOG_STR("reason", why));
+             LOG_INT("status", status), LOG_STR("user", a->review.user), LOG_STR("reason", why));
     *a = (struct ask){.web = NULL};
-    say(web, status, status == 503 ? 1 : 0, why);
+    agent_web_say(web, status, status == 503 ? 1 : 0, why);
 }
 
 /* ---- reviews
@@ -186,86 +173,18 @@ static void remember(struct agent_metrics_page *p, const uint8_t hash[BASE_SHA25
     oldest->until = base_time_add(loop_clock(), AGENT_METRICS_CACHE);
 }
 
-static bool usable(struct ask *a, const struct kube_resp *r, const char *what)
-{
-    char text[400];
-
-    a->call = NULL;
-    if (r->code == BASE_OK && (r->http_status == 200 || r->http_status == 201))
-        return true;
-    if (r->code == BASE_OK && r->http_status == 403)
-        (void)base_fmt(text, sizeof text,
-                       "this agent may not make a %s: bind the ClusterRole holdfast-agent-reviews to it",
-                       what);
-    else
-        (void)base_fmt(text, sizeof text, "the API server cannot be asked for a %s: %s", what,
-                       r->err.msg[0] ? r->err.msg : r->reason);
-    refuse(a, 503, text);
-    return false;
-}
-
-static void on_access(void *arg, const struct kube_resp *r)
+static void on_reviewed(void *arg, int status, const char *why)
 {
     struct ask *a = arg;
-    struct agent_web_ask *web;
-    struct base_err err = {0};
-    int rc;
+    struct agent_web_ask *web = a->web;
 
-    if (!usable(a, r, "SubjectAccessReview"))
-        return;
-    rc = agent_review_allowed(r->body, "may not get /metrics: bind the ClusterRole holdfast-metrics-reader",
-                              &err);
-    if (rc) {
-        refuse(a, rc == BASE_EDENIED ? 403 : 503, err.msg);
+    if (status) {
+        refuse(a, status, why);
         return;
     }
     remember(a->page, a->hash);
-    web = a->web;
     a->web = NULL;
     give(a->page, web);
-}
-
-static int post(struct ask *a, const char *path, const struct base_buf *json, kube_done done)
-{
-    struct kube_req req = {.method = "POST",
-                           .path = path,
-                           .body = {json->data, json->len},
-                           .timeout = REVIEW_TIMEOUT,
-                           .lane = KUBE_LANE_DEFAULT,
-                           .secret = true};
-    struct base_err err = {0};
-
-    return kube_request(a->page->client, &req, done, a, &a->call, &err);
-}
-
-static void on_review(void *arg, const struct kube_resp *r)
-{
-    struct ask *a = arg;
-    struct base_err err = {0};
-    struct base_buf json;
-    int rc;
-
-    if (!usable(a, r, "TokenReview"))
-        return;
-    base_buf_init(&json, 256 * 1024);
-    rc = agent_review_access(&json, r->body, NULL, "/metrics", a->user, sizeof a->user, &err);
-    if (!rc && post(a, "/apis/authorization.k8s.io/v1/subjectaccessreviews", &json, on_access))
-        rc = BASE_EPROTO;
-    base_buf_fini(&json);
-    if (rc)
-        refuse(a, rc == BASE_EDENIED ? 401 : 503, err.msg[0] ? err.msg : "the API server cannot be asked");
-}
-
-/* A token bucket, so that nobody without a token makes us flood the API server. */
-static bool may_review(struct agent_metrics_page *p)
-{
-    base_time now = loop_clock();
-
-    p->reviews_at = base_time_max(p->reviews_at, now - BASE_SEC);
-    if (p->reviews_at > now)
-        return false;
-    p->reviews_at += BASE_SEC / REVIEWS_PER_S;
-    return true;
 }
 
 static void on_ask(void *arg, struct agent_web_ask *web)
@@ -273,20 +192,19 @@ static void on_ask(void *arg, struct agent_web_ask *web)
     struct agent_metrics_page *p = arg;
     struct ask *a = NULL;
     struct base_str token;
-    struct base_buf json;
     uint8_t hash[BASE_SHA256_SIZE];
-    int rc;
 
-    if (!p->client) {
+    if (!p->reviewer.client) {
         give(p, web);
         return;
     }
     if (!agent_review_bearer(web, &token)) {
-        say(web, 401, 0, "no bearer token: send `Authorization: Bearer TOKEN` of who may get /metrics");
+        agent_web_say(web, 401, 0,
+                      "no bearer token: send `Authorization: Bearer TOKEN` of who may get /metrics");
         return;
     }
     if (base_hasher_digest(p->hasher, hash, token, BASE_STR(""), BASE_STR(""))) {
-        say(web, 503, 1, "no memory");
+        agent_web_say(web, 503, 1, "no memory");
         return;
     }
     if (find_known(p, hash)) {
@@ -295,21 +213,13 @@ static void on_ask(void *arg, struct agent_web_ask *web)
     }
     for (size_t i = 0; !a && i < ASKS; i++)
         a = p->asks[i].web ? NULL : &p->asks[i];
-    if (!a || !may_review(p)) {
-        say(web, 429, 1, "busy with other readers; try again");
+    if (!a || !agent_reviewer_take(&p->reviewer)) {
+        agent_web_say(web, 429, 1, "busy with other readers; try again");
         return;
     }
     *a = (struct ask){.page = p, .web = web};
     memcpy(a->hash, hash, sizeof hash);
-    base_buf_init(&json, 4 * AGENT_REVIEW_TOKEN_MAX);
-    rc = agent_review_token(&json, token, NULL);
-    if (!rc)
-        rc = post(a, "/apis/authentication.k8s.io/v1/tokenreviews", &json, on_review);
-    if (json.data)
-        explicit_bzero(json.data, json.len);
-    base_buf_fini(&json);
-    if (rc)
-        refuse(a, 503, "the API server cannot be asked");
+    agent_review_begin(&a->review, &p->reviewer, token, on_reviewed, a);
 }
 
 /* ---- life
@@ -328,7 +238,10 @@ int agent_metrics_page_new(struct agent_metrics_page **ret, struct agent_web *we
         return base_err_set(err, BASE_ENOMEM, "metrics page: no memory");
     }
     p->web = web;
-    p->client = client;
+    p->reviewer = (struct agent_reviewer){
+        .client = client,
+        .path = "/metrics",
+        .remedy = "may not get /metrics: bind the ClusterRole holdfast-metrics-reader"};
     p->fn = fn;
     p->arg = arg;
     p->log = log;
@@ -343,10 +256,9 @@ struct agent_metrics_page *agent_metrics_page_free(struct agent_metrics_page *p)
         return NULL;
     agent_web_later(p->web, "/metrics", NULL, NULL);
     for (size_t i = 0; i < ASKS; i++) {
-        if (p->asks[i].call)
-            kube_cancel(p->asks[i].call);
+        agent_review_cancel(&p->asks[i].review);
         if (p->asks[i].web)
-            say(p->asks[i].web, 503, 1, "shutting down");
+            agent_web_say(p->asks[i].web, 503, 1, "shutting down");
     }
     base_hasher_free(p->hasher);
     return base_free(p);

@@ -3,7 +3,7 @@
  * agent/review.h - may the sender of a bearer token read a page? The bytes of a TokenReview and of the
  * SubjectAccessReview that follows it.
  *
- * Pure: who asks the API server are the pages (audit_page.c, metrics_page.c). The token is in no error text.
+ * Pure: who asks the API server is reviewer.c. The token is in no error text.
  */
 #ifndef AGENT_REVIEW_H
 #define AGENT_REVIEW_H

@@ -12,6 +12,7 @@
 
 #define WEB_CONNECTIONS 32
 #define WEB_BODY_MAX (4 * 1024 * 1024)
+#define WEB_TEXT "text/plain; charset=utf-8"
 
 struct agent_web_ask {
     struct agent_web *web;
@@ -164,6 +165,16 @@ void agent_web_answer(struct agent_web_ask *ask, int status, const char *content
         loop_timer_set(w->timer, 0);
 }
 
+void agent_web_say(struct agent_web_ask *ask, int status, unsigned retry_after, const char *text)
+{
+    struct base_buf body;
+
+    base_buf_init(&body, 2048);
+    (void)base_buf_addf(&body, "%s\n", text);
+    agent_web_answer(ask, status, WEB_TEXT, &body, retry_after);
+    base_buf_fini(&body);
+}
+
 static enum MHD_Result begin_ask(struct agent_web *w, const struct later *l, struct MHD_Connection *conn,
                                  void **state)
 {
@@ -204,7 +215,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
                                   const char *version, const char *upload, size_t *upload_size, void **state)
 {
     struct agent_web *w = cls;
-    const char *type = "text/plain; charset=utf-8";
+    const char *type = WEB_TEXT;
     const struct later *l;
     struct base_buf body;
     int status;

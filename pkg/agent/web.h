@@ -39,6 +39,8 @@ void agent_web_query(struct agent_web_ask *ask, agent_web_query_fn fn, void *arg
 /* Takes the bytes of `body` (NULL: none). `retry_after`: s, 0 = none. The ask is gone after it. */
 void agent_web_answer(struct agent_web_ask *ask, int status, const char *content_type, struct base_buf *body,
                       unsigned retry_after);
+/* The same with one line of plain text. */
+void agent_web_say(struct agent_web_ask *ask, int status, unsigned retry_after, const char *text);
 uint16_t agent_web_port(const struct agent_web *w);
 
 #endif
