@@ -359,6 +359,23 @@ static void on_audit(void *arg, uint64_t ask, bool durable)
 /* ---- life
  * ----------------------------------------------------------------------------------------------------- */
 
+struct masque_h3_limits agent_limits(const struct agent_config *cfg)
+{
+    return (struct masque_h3_limits){.connections = (uint32_t)cfg->max_connections,
+                                     .per_source = (uint32_t)cfg->max_per_source,
+                                     .handshakes = (uint32_t)cfg->max_handshakes,
+                                     .queue_packets = (uint32_t)cfg->queue_packets,
+                                     .queue_bytes = (uint32_t)cfg->queue_bytes,
+                                     .header_bytes = (uint32_t)cfg->header_bytes,
+                                     .rate = (uint32_t)cfg->handshake_rate,
+                                     .handshake = cfg->handshake_seconds * BASE_SEC,
+                                     .idle = cfg->idle_seconds * BASE_SEC,
+                                     .queue_age = cfg->queue_ms * BASE_MS,
+                                     .resets = (uint32_t)cfg->h3_resets,
+                                     .headers = cfg->header_seconds * BASE_SEC,
+                                     .capsule = cfg->capsule_seconds * BASE_SEC};
+}
+
 static int start_data(struct agent *a, struct base_err *err)
 {
     struct agent_data_config dc = {
@@ -370,19 +387,7 @@ static int start_data(struct agent *a, struct base_err *err)
                .no_rfc = a->cfg.rfc9484 == 0,
                .cloudflare = a->cfg.cloudflare != 0,
                .no_offload = a->cfg.udp_offload == 0,
-               .limits = {.connections = (uint32_t)a->cfg.max_connections,
-                          .per_source = (uint32_t)a->cfg.max_per_source,
-                          .handshakes = (uint32_t)a->cfg.max_handshakes,
-                          .queue_packets = (uint32_t)a->cfg.queue_packets,
-                          .queue_bytes = (uint32_t)a->cfg.queue_bytes,
-                          .header_bytes = (uint32_t)a->cfg.header_bytes,
-                          .rate = (uint32_t)a->cfg.handshake_rate,
-                          .handshake = a->cfg.handshake_seconds * BASE_SEC,
-                          .idle = a->cfg.idle_seconds * BASE_SEC,
-                          .queue_age = a->cfg.queue_ms * BASE_MS,
-                          .resets = (uint32_t)a->cfg.h3_resets,
-                          .headers = a->cfg.header_seconds * BASE_SEC,
-                          .capsule = a->cfg.capsule_seconds * BASE_SEC},
+               .limits = agent_limits(&a->cfg),
                .log = a->log},
         .http2 = a->cfg.http2 != 0,
         .h2 = {.unsent = (uint32_t)a->cfg.h2_unsent,

@@ -97,6 +97,9 @@ void agent_stop_flow(struct agent *a, uint64_t flow);
 /* Writes the sums that are due, or all (effects.c). */
 void agent_audit_flush(struct agent *a, bool all);
 
+/* What the configuration says of the endpoint's limits: at the start, and again on SIGHUP. */
+struct masque_h3_limits agent_limits(const struct agent_config *cfg);
+
 /* Pages (status.c). */
 int agent_page_health(void *arg, const char *path, struct base_buf *body, const char **content_type);
 /* Only pages that answer later live on metrics.listen. */

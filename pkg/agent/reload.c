@@ -182,6 +182,7 @@ static void reload_config(struct agent *a)
 {
     struct agent_config fresh = a->cfg;
     struct report r = {.a = a, .fresh = &fresh};
+    struct masque_h3_limits limits;
     struct contract_timing timing;
     struct base_err err = {0};
     int rc = agent_config_load(&fresh, a->cfg.file, environment, &err);
@@ -201,11 +202,8 @@ static void reload_config(struct agent *a)
     agent_config_diff(&a->cfg, &fresh, on_difference, &r);
     a->n.reloads[0]++;
     loop_log_level(a->log, (enum loop_level)a->cfg.log_level);
-    if (agent_data_limits(a->data, &(struct masque_h3_limits){.connections = (uint32_t)a->cfg.max_connections,
-                                                              .per_source = (uint32_t)a->cfg.max_per_source,
-                                                              .handshakes = (uint32_t)a->cfg.max_handshakes,
-                                                              .queue_packets = (uint32_t)a->cfg.queue_packets,
-                                                              .queue_bytes = (uint32_t)a->cfg.queue_bytes}))
+    limits = agent_limits(&a->cfg);
+    if (agent_data_limits(a->data, &limits))
         loop_log(a->log, LOOP_ERROR, "reload_failed", "the data thread does not take orders", LOG_END);
     loop_log(a->log, LOOP_INFO, "config_reloaded", "the configuration was read again",
              LOG_STR("file", a->cfg.file[0] ? a->cfg.file : "defaults"), LOG_INT("applied", r.applied),
