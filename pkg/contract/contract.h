@@ -272,9 +272,9 @@ int contract_encode(struct base_buf *out, const struct contract_object *o, struc
 /* Same kind and same spec (status): by value, not by text. Metadata is not looked at. */
 bool contract_spec_equal(const struct contract_object *a, const struct contract_object *b);
 bool contract_status_equal(const struct contract_object *a, const struct contract_object *b);
-/* Status of `src` (same kind) into `dst`; NULL empties it. */
 /* What a write of a binding's status says to keep becomes what `old` has. */
 void contract_fill_kept(struct contract_object *o, const struct contract_object *old);
+/* Status of `src` (same kind) into `dst`; NULL empties it. */
 void contract_copy_status(struct contract_object *dst, const struct contract_object *src);
 /* Bytes that an object of this kind uses, and a copy of just those: claims are half as large as bindings. A caller that
  * keeps objects in blocks of that size never assigns them whole. */

@@ -113,7 +113,7 @@ static void on_step1(void *arg, const struct kube_resp *resp)
     } else {
         memcpy(p->r, rv, sizeof p->r);
         p->t0 = resp->sent_at;
-        kubestore_watch_saw(w, rv);
+        kubestore_saw(w->s, w->kind, rv);
         p->give_up = base_time_add(loop_clock(), base_time_min(PROBE_WAIT, (p->deadline - loop_clock()) / 2));
         kubestore_proof_check(w);
     }

@@ -38,7 +38,7 @@ static void main_failed(struct kubestore_watch *w, base_time retry_after, const 
 static void advance(struct kubestore_watch *w, struct watch_stream *st, const char *rv)
 {
     memcpy(st->version, rv, sizeof st->version);
-    kubestore_watch_saw(w, rv);
+    kubestore_saw(w->s, w->kind, rv);
     if (kubestore_rv_cmp(rv, w->version) >= 1) {
         memcpy(w->version, rv, sizeof w->version);
         kubestore_proof_check(w);

@@ -19,11 +19,6 @@
 #define LIST_TIMEOUT (60 * BASE_SEC)
 #define HURRY_AGAIN (1 * BASE_SEC)
 
-void kubestore_watch_saw(struct kubestore_watch *w, const char *rv)
-{
-    kubestore_saw(w->s, w->kind, rv);
-}
-
 base_time kubestore_watch_backoff(struct kubestore_watch *w, unsigned failures)
 {
     base_time d = BACKOFF_MAX;
@@ -216,7 +211,7 @@ static void on_listed(void *arg, int code, const struct kube_resp *resp, const s
     w->main_at = now;
     w->last_err.msg[0] = '\0';
     memcpy(w->version, w->list_rv, sizeof w->version);
-    kubestore_watch_saw(w, w->version);
+    kubestore_saw(w->s, w->kind, w->version);
     kubestore_watch_tell(w, &n);
     if (!w->dead)
         kubestore_proof_listed(w, w->list_sent);

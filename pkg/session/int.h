@@ -598,9 +598,9 @@ void session_binding_gone(struct session_core *c, struct session_conn *n);
 bool session_service_row(struct session_core *c, const struct contract_service *s);
 struct session_service *session_service_of(struct session_core *c, struct session_conn *n);
 void session_claim_row(struct session_core *c, const struct contract_claim *row, bool deleted);
-/* Updates the view unless it is older; false = older: proves nothing and changes nothing. */
 /* Is version a older than b? Unknown versions are not. */
 bool session_older(const char *a, const char *b);
+/* Updates the view unless it is older; false = older: proves nothing and changes nothing. */
 bool session_claim_apply(struct session_core *c, struct session_conn *n, const struct contract_claim *row);
 void session_catalog_row(struct session_core *c, const struct session_row *row);
 void session_catalog_relist(struct session_core *c, enum contract_kind kind);
