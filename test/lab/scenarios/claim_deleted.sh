@@ -11,13 +11,7 @@ set -euo pipefail
 # shellcheck source=test/lab/scenarios/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 scenario_up --lease 10 --proxy
-scenario_agents
-"$LAB" binding "$D" acme site-1
-mark=$(now_ns)
-keeps_asking client edge1
-check "the connector has a session on edge1" session_up client edge1 "$mark"
-traffic "$(address_of client)"
-check "packets flow" flows client "$(now_ns)"
+with_session keeps_asking
 name=$(field .metadata.name)
 prefix=$(field .spec.prefix)
 gone() { seen "$D/log/api.watch-routeclaims.log" "$1" '.type == "DELETED"'; } # SINCE

@@ -28,13 +28,7 @@ ended_on() {
     return 1
 }
 scenario_up --lease 10
-scenario_agents
-"$LAB" binding "$D" acme site-1
-mark=$(now_ns)
-session client edge1
-check "the connector has a session on edge1" session_up client edge1 "$mark"
-traffic "$(address_of client)"
-check "packets flow" flows client "$(now_ns)"
+with_session
 first=$(pids)
 
 old=client new=client2 from=edge1 to=edge2 option=''

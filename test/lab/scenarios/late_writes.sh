@@ -12,13 +12,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 WRITE='PUT /apis/edge\.galactic\.datumapis\.com/v1alpha1/.*/routeclaims/rc-[0-9a-f]+\?'
 scenario_up --lease 10 --proxy
-scenario_agents
-"$LAB" binding "$D" acme site-1
-mark=$(now_ns)
-session client edge1
-check "the connector has a session on edge1" session_up client edge1 "$mark"
-traffic "$(address_of client)"
-check "packets flow" flows client "$(now_ns)"
+with_session
 
 echo "-- a takeover whose answer is lost"
 "$LAB" proxy "$D" edge2 "lose-answer=1 $WRITE"

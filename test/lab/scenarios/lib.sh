@@ -100,6 +100,16 @@ session() {
 }
 keeps_asking() { session "$@" -once=false; }
 session_up() { await "${4:-10}" "a session" event "$3" '.event == "connected" and .edge == "'"$2"'"' "$1"; }
+# with_session [keeps_asking]: agents on both edges, a binding, a session of client on edge1, numbered packets that flow.
+with_session() {
+    scenario_agents
+    "$LAB" binding "$D" acme site-1
+    mark=$(now_ns)
+    "${1:-session}" client edge1
+    check "the connector has a session on edge1" session_up client edge1 "$mark"
+    traffic "$(address_of client)"
+    check "packets flow" flows client "$(now_ns)"
+}
 stream_of() { if [ "$1" = client ]; then echo 1; else echo 2; fi; }
 # traffic ADDRESS: numbered packets from both clients, whoever has the address, and from the VPC host, all the time.
 traffic() {

@@ -12,13 +12,7 @@ set -euo pipefail
 # shellcheck source=test/lab/scenarios/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 scenario_up --lease 10
-scenario_agents
-"$LAB" binding "$D" acme site-1
-mark=$(now_ns)
-session client edge1
-check "the connector has a session with the old process" session_up client edge1 "$mark"
-traffic "$(address_of client)"
-check "packets flow" flows client "$(now_ns)"
+with_session
 device=$(k admin get ha masque.edge1.vpc-a -o 'jsonpath={.status.device}')
 old_pid=$(awk '{print $1}' "$D/run/edge1.agent.pid")
 tuns() { find "/proc/$old_pid/fd" -lname '*net/tun' | wc -l; }

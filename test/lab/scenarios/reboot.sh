@@ -12,13 +12,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 W=$(AUTH_W 10)
 scenario_up --lease 10
-scenario_agents
-"$LAB" binding "$D" acme site-1
-mark=$(now_ns)
-keeps_asking client edge1
-check "the connector has a session on edge1" session_up client edge1 "$mark"
-traffic "$(address_of client)"
-check "packets flow" flows client "$(now_ns)"
+with_session keeps_asking
 before=$(field .spec.holder.bootID)
 
 down=$(now_ns)
