@@ -3,14 +3,15 @@
 # deps.sh - installs what Holdfast is built and tested with (`make deps`).
 #
 # Idempotent: looks first, installs only what is missing, says what it does. Needs root only when something has to be
-# installed. Three things in order: Debian packages (ngtcp2 and GnuTLS from the backports suite of the machine's own
-# mirror), Go from PATH (only checked), and the API server's binaries (built once by test/apiserver/build.sh).
+# installed. Three things in order: Go from PATH (only checked), Debian packages (ngtcp2 and GnuTLS from the backports suite
+# of the machine's own mirror), and the API server's binaries (built once by test/apiserver/build.sh).
 #
 #   hack/deps.sh              everything
 #   hack/deps.sh --packages   Debian packages only
 #   hack/deps.sh --list       print the packages and stop
 #
-# HOLDFAST_APT_DIR (default /etc/apt) and HOLDFAST_OS_RELEASE (default /etc/os-release) are for the test of this script.
+# HOLDFAST_APT_DIR (default /etc/apt) and HOLDFAST_OS_RELEASE (default /etc/os-release) and
+# HOLDFAST_POLICY_RC (default /usr/sbin/policy-rc.d) are for the test of this script.
 set -euo pipefail
 
 readonly need_debian=12 need_codename=bookworm need_go_minor=26
@@ -135,8 +136,9 @@ ngtcp2_ok() { dpkg --compare-versions "$(pkg-config --modversion libngtcp2 2>/de
 policy=''
 restore_policy() { [ -z "$policy" ] || rm -f "$policy"; policy=''; }
 forbid_services() {
-    [ ! -e /usr/sbin/policy-rc.d ] || return 0
-    policy=/usr/sbin/policy-rc.d
+    local file=${HOLDFAST_POLICY_RC:-/usr/sbin/policy-rc.d}
+    [ ! -e "$file" ] || return 0
+    policy=$file
     trap restore_policy EXIT
     printf '#!/bin/sh\nexit 101\n' >"$policy"
     chmod 755 "$policy"
@@ -158,6 +160,10 @@ install_packages() {
     export DEBIAN_FRONTEND=noninteractive
     local apt=(apt-get -q -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
     forbid_services
+    if [ -n "$(dpkg --audit)" ]; then
+        say "an earlier installation was interrupted: finishing it first (dpkg --configure -a)"
+        dpkg --configure -a
+    fi
     "${apt[@]}" update
     # Together: libgnutls28-dev of the one suite and libcurl's dependencies of the other are resolved at once.
     "${apt[@]}" install --no-install-recommends -t "$need_codename-backports" "${missing_bp[@]}"
@@ -183,10 +189,12 @@ main() {
     '') ;;
     *) die "unknown argument '$1' (known: --packages, --list)" ;;
     esac
+    local bin
     check_debian
+    check_go # before minutes of installing
     install_packages
-    check_go
-    say "API server: $("$root/test/apiserver/build.sh")"
+    bin=$("$root/test/apiserver/build.sh") # on a line of its own: inside another command its failure would be lost
+    say "API server: $bin"
     say "done"
 }
 main "$@"

@@ -78,6 +78,14 @@ check "an old Go: says which and what is needed" fails_with "is go1.19.8; the te
 for p in bash env dpkg-query dpkg pkg-config sed grep awk dirname id; do ln -s "$(command -v $p)" "$tmp/bin/" 2>/dev/null || true; done
 rm "$tmp/bin/go"
 check "no Go" fails_with "no 'go' in PATH" env PATH="$tmp/bin" bash hack/deps.sh
+# A failed build of the API server fails the whole; this one cannot begin, since nothing can be written to its cache.
+mkdir -p "$tmp/none"
+printf '#!/bin/sh\necho go1.99.0\n' >"$tmp/none/go"
+chmod +x "$tmp/none/go"
+for p in bash env dpkg-query dpkg pkg-config sed grep awk dirname id head cut tr mkdir; do ln -s "$(command -v $p)" "$tmp/none/" 2>/dev/null || true; done
+check "a cache that cannot be written: says which, and what to do" fails_with \
+    "cannot write to /dev/null/cache, where the API server's programs are kept: set HOLDFAST_CACHE" \
+    env PATH="$tmp/none" KUBEBUILDER_ASSETS= HOLDFAST_CACHE=/dev/null/cache hack/deps.sh
 rm -rf "$tmp/bin"
 mkdir -p "$tmp/bin"
 printf '#!/bin/sh\nprintf "ii  git\\nii  curl\\n"\necho "dpkg-query: no packages found matching bird2" >&2\nexit 1\n' >"$tmp/bin/dpkg-query"
@@ -85,6 +93,14 @@ printf '#!/bin/sh\necho 1000\n' >"$tmp/bin/id"
 chmod +x "$tmp"/bin/*
 check "missing packages and no root: names them" fails_with "missing Debian packages need root to install: build-essential" env PATH="$tmp/bin:$PATH" hack/deps.sh --packages
 check "installed ones are not named" bash -c '! PATH="$1:$PATH" hack/deps.sh --packages 2>&1 | grep -E " (git|curl)( |$)"' _ "$tmp/bin"
+printf '#!/bin/sh\necho 0\n' >"$tmp/bin/id"
+printf '#!/bin/sh\necho apt-get must not run here; exit 9\n' >"$tmp/bin/apt-get" # whatever deps.sh does, nothing is installed
+printf '#!/bin/sh\n[ "$1" != --audit ] || echo git\n[ "$1 $2" != "--configure -a" ] || { echo finishing what was begun; exit 1; }\n[ "$1" != --compare-versions ]\n' >"$tmp/bin/dpkg"
+chmod +x "$tmp"/bin/*
+fresh
+printf 'deb http://a.example/debian bookworm-backports main\n' >"$tmp/apt/sources.list"
+check "an interrupted installation is finished first" fails_with "finishing what was begun" \
+    env PATH="$tmp/bin:$PATH" HOLDFAST_APT_DIR="$tmp/apt" HOLDFAST_POLICY_RC="$tmp/policy-rc.d" hack/deps.sh --packages
 check "unknown argument" fails_with "unknown argument '--frob'" hack/deps.sh --frob
 check "the real machine: packages are there" hack/deps.sh --packages
 checks_done

@@ -91,7 +91,8 @@ etcd=$(find_etcd)
 kubectl=
 [ -z "$server" ] || kubectl=$(find_kubectl "$(minor "$server")")
 if [ -z "$server" ] || [ -z "$etcd" ] || [ -z "$kubectl" ]; then
-    mkdir -p "$CACHE/bin"
+    { mkdir -p "$CACHE/bin" && : >>"$CACHE/build.lock"; } 2>/dev/null ||
+        die "cannot write to $CACHE, where the API server's programs are kept: set HOLDFAST_CACHE to a folder that can be written"
     exec 9>"$CACHE/build.lock"
     flock -n 9 || { say "another build is running, waiting for it"; flock 9; }
     server=$(find_server); etcd=$(find_etcd)
