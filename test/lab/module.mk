@@ -25,6 +25,12 @@ SUITES += test-deps
 test-deps:
 	@hack/run-tests.sh deps hack/deps_test.sh
 
+.PHONY: test-run-tests
+SUITES += test-run-tests
+## test-run-tests hack/run-tests.sh: what counts as a failure, and what an interrupt does to a suite (seconds)
+test-run-tests:
+	@hack/run-tests.sh run-tests hack/run-tests_test.sh
+
 SCENARIOS_LONG := two_apis double_takeover_back
 SCENARIOS := $(filter-out lib $(SCENARIOS_LONG),$(notdir $(basename $(wildcard test/lab/scenarios/*.sh))))
 .PHONY: scenarios scenarios-long $(SCENARIOS:%=scenario-%) $(SCENARIOS_LONG:%=scenario-%)
