@@ -82,6 +82,7 @@ int main(int argc, char **argv)
                                             {NULL, 0, NULL, 0}};
     const char *path = "/etc/holdfast/agent.yaml", *format = NULL;
     struct agent_config cfg;
+    struct contract_timing timing;
     struct base_err err = {0};
     struct agent *agent = NULL;
     bool check = false, preflight = false, running = false;
@@ -127,6 +128,10 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "holdfast-agent: --log-format: '%s': must be json or text\n", format);
         return 2;
     }
+    if (!path[0]) { /* "$UNSET", say: not a wish for the defaults */
+        (void)fprintf(stderr, "holdfast-agent: --config: is empty; name a file\n");
+        return 2;
+    }
     raise_descriptors();
     if (seal_memory() != 0) {
         (void)fprintf(stderr,
@@ -140,6 +145,10 @@ int main(int argc, char **argv)
     if (format) {
         cfg.log_json = strcmp(format, "json") == 0;
         cfg.format_forced = true;
+    }
+    if (check && (agent_config_timing(&cfg, &timing, &err) || agent_config_policy(&cfg, &err))) {
+        (void)fprintf(stderr, "holdfast-agent: %s: %s\n", path, err.msg);
+        return 2;
     }
     if (check) {
         (void)printf("holdfast-agent: %s is good\n", path);

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <yaml.h>
 
+#include "agent/addr.h"
 #include "base/mem.h"
 
 #define CONFIG_MAX_BYTES (256 * 1024)
@@ -13,7 +15,7 @@ struct reader {
     struct agent_config *c;
     const char *file;
     struct base_err *err;
-    bool seen[AGENT_OPTIONS_MAX];
+    bool seen[AGENT_OPTIONS_MAX], section[AGENT_OPTIONS_MAX]; /* of each option: it, its section was read */
 };
 
 static size_t line_of(const yaml_event_t *ev)
@@ -35,29 +37,14 @@ static int refuse_hidden(struct reader *r, size_t line, const char *key, const c
                         remedy);
 }
 
-/* "host:port", "[v6]:port"; the host must be numeric. */
+/* Judged by what will be asked to listen there. */
 static bool is_address(struct base_str s)
 {
-    const char *colon = NULL;
-    struct base_str host;
-    struct base_ip6 ip;
-    uint64_t port;
+    char text[AGENT_ADDR_SIZE];
+    struct sockaddr_storage ss;
+    socklen_t len;
 
-    for (size_t i = 0; i < s.len; i++)
-        if (s.ptr[i] == ':')
-            colon = s.ptr + i;
-    if (!colon)
-        return false;
-    host = (struct base_str){s.ptr, (size_t)(colon - s.ptr)};
-    if (base_parse_u64((struct base_str){colon + 1, s.len - host.len - 1}, 65535, &port))
-        return false;
-    if (host.len >= 2 && host.ptr[0] == '[')
-        return host.ptr[host.len - 1] == ']' &&
-               !base_ip6_parse(&ip, (struct base_str){host.ptr + 1, host.len - 2});
-    for (size_t i = 0; i < host.len; i++)
-        if (!((host.ptr[i] >= '0' && host.ptr[i] <= '9') || host.ptr[i] == '.'))
-            return false;
-    return host.len >= 7;
+    return !base_copy_str(text, sizeof text, s) && !agent_addr_parse(text, &ss, &len, NULL);
 }
 
 static int set_enum(struct reader *r, const struct agent_option *o, struct base_str v, size_t line,
@@ -87,6 +74,8 @@ static int set_option(struct reader *r, const struct agent_option *o, struct bas
     char remedy[96];
     uint64_t n;
 
+    if (!v.len && o->preset[0])
+        return refuse(r, line, o->path, v, "must not be empty; for the default, remove the line");
     switch (o->type) {
     case AGENT_OPT_INT:
         if (base_parse_u64(v, INT64_MAX, &n) || (int64_t)n < o->min || (int64_t)n > o->max) {
@@ -160,12 +149,14 @@ static const char *known_keys(char *dst, size_t size, const char *section)
 static int scalar(struct reader *r, const char *section, struct base_str key, struct base_str v, size_t line)
 {
     char path[64], keys[256], remedy[300];
+    bool plain; /* else it is no option, whatever `path` makes of it */
 
     if (!base_fmt(path, sizeof path, "%s%s%.*s", section, section[0] ? "." : "",
                   (int)(key.len > 48 ? 48 : key.len), key.ptr))
         path[sizeof path - 1] = '\0';
-    for (size_t i = 0; i < agent_options_n; i++) {
-        if (strcmp(agent_options[i].path, path) != 0 || key.len > 48)
+    plain = key.len <= 48 && !memchr(key.ptr, '\0', key.len) && !memchr(key.ptr, '.', key.len);
+    for (size_t i = 0; plain && i < agent_options_n; i++) {
+        if (strcmp(agent_options[i].path, path) != 0)
             continue;
         if (r->seen[i])
             return refuse_hidden(r, line, path, "is given twice; remove one");
@@ -191,6 +182,21 @@ static int next(struct reader *r, yaml_parser_t *p, yaml_event_t *ev)
 static struct base_str text(const yaml_event_t *ev)
 {
     return (struct base_str){(const char *)ev->data.scalar.value, ev->data.scalar.length};
+}
+
+/* A second section of the same name would be another parser's only one. */
+static int section_begins(struct reader *r, size_t line, const char *section)
+{
+    size_t n = strlen(section);
+
+    for (size_t i = 0; i < agent_options_n; i++) {
+        if (strncmp(agent_options[i].path, section, n) != 0 || agent_options[i].path[n] != '.')
+            continue;
+        if (r->section[i])
+            return refuse_hidden(r, line, section, "is given twice; write its keys into one section");
+        r->section[i] = true;
+    }
+    return BASE_OK;
 }
 
 /* The keys of one mapping; `section` is "" at the top. The mapping's start event was read. */
@@ -220,7 +226,9 @@ static int mapping(struct reader *r, yaml_parser_t *p, const char *section)
                 char name[32];
 
                 (void)base_copy_str(name, sizeof name, text(&k));
-                rc = mapping(r, p, name);
+                rc = section_begins(r, line_of(&k), name);
+                if (!rc)
+                    rc = mapping(r, p, name);
             } else if (v.type == YAML_MAPPING_START_EVENT && !section[0]) {
                 rc = scalar(r, section, text(&k), BASE_STR("{…}"), line_of(&k));
             } else {
@@ -374,11 +382,6 @@ int agent_config_policy(const struct agent_config *c, struct base_err *err)
         return base_err_set(err, BASE_EINVAL,
                             "authority.webhookURL: must be an https:// URL of your authorization service, "
                             "without a user and a fragment");
-    if (!c->webhook_ca[0] || !c->webhook_cert[0] || !c->webhook_key[0])
-        return base_err_set(
-            err, BASE_EINVAL,
-            "authority.webhookCAFile, webhookCertFile, webhookKeyFile: all three are needed: both sides "
-            "prove who they are");
     return BASE_OK;
 }
 

@@ -70,6 +70,13 @@ Test(agent_config, bad_input_names_line_key_value_and_remedy)
         {"listen:\n  h3: 4433\n", {"f:2:", "listen.h3", "[::]:4433", NULL}},
         {"listen:\n  h3: \"[::]:99999\"\n", {"f:2:", "listen.h3", "99999", NULL}},
         {"listen:\n  h3: \"example.com:1\"\n", {"f:2:", "listen.h3", "<address>:<port>", NULL}},
+        {"listen:\n  h3: \"1.2.3.4.5:1\"\n", {"f:2:", "listen.h3", "<address>:<port>", NULL}},
+        {"listen:\n  h3: \"256.0.0.1:1\"\n", {"f:2:", "listen.h3", "<address>:<port>", NULL}},
+        {"listen:\n  h3: \"[::]\\0:1\"\n", {"f:2:", "listen.h3", "<address>:<port>", NULL}},
+        {"\"provider\\0x\": a\n", {"f:1:", "provider", "no such option", NULL}},
+        {"log:\n  \"level\\0x\": info\n", {"f:2:", "log.level", "no such option", NULL}},
+        {"log.level: info\n", {"f:1:", "log.level", "no such option", NULL}},
+        {"log:\n  level: info\nlog:\n  format: json\n", {"f:3:", "log", "given twice", NULL}},
         {"- a\n", {"f:1:", "one mapping", NULL, NULL}},
         {"provider: 'x\n", {"f:", "not YAML", NULL, NULL}},
         {"? [a]\n: b\n", {"f:1:", "plain word", NULL, NULL}},
@@ -169,7 +176,6 @@ Test(agent_config, policy_goes_with_what_it_needs)
         {"authority: {policy: webhook, webhookURL: 'https://user:secret@authority.example/'}\n",
          "without a user"},
         {"authority: {policy: webhook, webhookURL: 'https://a.example/ b'}\n", "https://"},
-        {"authority: {policy: webhook, webhookURL: 'https://a.example/', webhookKeyFile: ''}\n", "all three"},
         {"authority: {policy: kubernetes, webhookURL: 'https://a.example/'}\n", "not 'webhook'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -206,6 +212,29 @@ Test(agent_config, a_misplaced_secret_is_not_repeated)
             rc = agent_config_policy(&c, &err);
         cr_assert_eq(rc, BASE_EINVAL, "row %zu", i);
         cr_assert_null(strstr(err.msg, "hush"), "%s", err.msg);
+    }
+}
+
+/* An option that has a default is never empty: what would an empty address, path or name be? */
+Test(agent_config, an_empty_value_is_no_default)
+{
+    for (size_t i = 0; i < agent_options_n; i++) {
+        const char *path = agent_options[i].path, *dot = strchr(path, '.');
+        struct agent_config c;
+        struct base_err err = {0};
+        char text[200];
+
+        if (dot)
+            (void)base_fmt(text, sizeof text, "%.*s:\n  %s:\n", (int)(dot - path), path, dot + 1);
+        else
+            (void)base_fmt(text, sizeof text, "%s: \"\"\n", path);
+        if (!agent_options[i].preset[0]) {
+            cr_assert_eq(agent_config_parse(&c, base_str_of(text), "f", NULL, &err), BASE_OK, "%s", err.msg);
+            continue;
+        }
+        cr_assert_eq(agent_config_parse(&c, base_str_of(text), "f", NULL, &err), BASE_EINVAL, "%s", path);
+        cr_assert_not_null(strstr(err.msg, "must not be empty"), "%s: %s", path, err.msg);
+        cr_assert_not_null(strstr(err.msg, path), "%s: %s", path, err.msg);
     }
 }
 
