@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bench-dataplane BIN PEERS PKI RESULTS [PAIRS [ONLY]]: the figures of the data path, each beside another
+ * server on the same machine in the same minute. Exit 1 when one is outside its band. ONLY: traffic, latency
+ * or scale.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+enum { OURS, NOFENCE, GO, BARE, SERVERS };
+#define WINDOW (500 * BENCH_TIME_MS)
+#define LATENCY_WINDOW (1500 * BENCH_TIME_MS)
+
+struct line {
+    enum bench_traffic t;
+    const char *what;
+    double go, go_exception, bare_exception; /* at least, against connect-ip-go */
+};
+static const struct line lines[] = {
+    {BENCH_DOWN_SINGLE, "down, single datagrams", 2.0, 0, 0},
+    {BENCH_DOWN_BURST, "down, bursts", 3.5, 0, 0},
+    {BENCH_UP_SINGLE, "up, single packets", 2.5, 0, 0},
+    {BENCH_UP_FLOW, "up, offloaded flows", 4.0, 0, 0},
+};
+
+static void traffic(struct bench_figures *f, struct bench_server *s, unsigned pairs)
+{
+    char name[100];
+    for (size_t l = 0; l < sizeof lines / sizeof lines[0]; l++) {
+        double cpu[SERVERS][BENCH_PAIRS_MAX], kpps[SERVERS][BENCH_PAIRS_MAX];
+        for (unsigned i = 0; i < pairs; i++)
+            for (unsigned k = 0; k < SERVERS; k++) {
+                struct bench_sample one = bench_traffic_run(&s[k], lines[l].t, WINDOW);
+                cpu[k][i] = one.cpu_ns;
+                kpps[k][i] = one.kpps;
+            }
+        bench_note(f, "%s: CPU time a packet", lines[l].what);
+        for (unsigned k = 0; k < SERVERS; k++)
+            bench_note(f, "  %-16s %6.0f ns, %4.0f thousand packets a second", s[k].name,
+                       bench_median(cpu[k], pairs), bench_median(kpps[k], pairs));
+        (void)snprintf(name, sizeof name, "  %s: connect-ip-go / ours", lines[l].what);
+        bench_ratio(f, name, cpu[GO], cpu[OURS], pairs, BENCH_AT_LEAST, lines[l].go, lines[l].go_exception);
+        (void)snprintf(name, sizeof name, "  %s: ours / bare loop", lines[l].what);
+        bench_ratio(f, name, cpu[OURS], cpu[BARE], pairs, BENCH_AT_MOST, 1.25, lines[l].bare_exception);
+        (void)snprintf(name, sizeof name, "  %s: fence / no fence", lines[l].what);
+        bench_ratio(f, name, cpu[OURS], cpu[NOFENCE], pairs, BENCH_AT_MOST, 1.08, 0);
+    }
+}
+
+static void latency(struct bench_figures *f, struct bench_server *s, unsigned pairs)
+{
+    double p50[SERVERS][BENCH_PAIRS_MAX], p99[SERVERS][BENCH_PAIRS_MAX];
+    static const unsigned who[] = {OURS, GO};
+    for (unsigned i = 0; i < pairs; i++)
+        for (unsigned k = 0; k < 2; k++) {
+            struct bench_latency one = bench_latency_run(&s[who[k]], LATENCY_WINDOW);
+            p50[who[k]][i] = one.p50_us;
+            p99[who[k]][i] = one.p99_us;
+        }
+    bench_note(f, "round trip VPC host - client - VPC host, 1000 a second");
+    for (unsigned k = 0; k < 2; k++)
+        bench_note(f, "  %-16s p50 %.0f us, p99 %.0f us", s[who[k]].name, bench_median(p50[who[k]], pairs),
+                   bench_median(p99[who[k]], pairs));
+    bench_ratio(f, "  p50: ours / connect-ip-go", p50[OURS], p50[GO], pairs, BENCH_AT_MOST, 0, 0);
+    bench_ratio(f, "  p99: ours / connect-ip-go", p99[OURS], p99[GO], pairs, BENCH_AT_MOST, 0.7, 0);
+}
+
+int main(int argc, char **argv)
+{
+    struct bench_server s[SERVERS] = {
+        [OURS] = {.kind = BENCH_OURS, .name = "ours", .pool = 0x11},
+        [NOFENCE] = {.kind = BENCH_OURS_NOFENCE, .name = "ours, no fence", .pool = 0x12},
+        [GO] = {.kind = BENCH_GO, .name = "connect-ip-go", .pool = 0x13},
+        [BARE] = {.kind = BENCH_BARE_LOOP, .name = "bare loop", .pool = 0x14},
+    };
+    if (argc < 5) {
+        (void)fprintf(stderr, "usage: bench-dataplane BIN PEERS PKI RESULTS [PAIRS [ONLY]]\n");
+        return 2;
+    }
+    struct bench_dirs d = {argv[1], argv[2], argv[3]};
+    unsigned pairs = argc > 5 ? (unsigned)strtoul(argv[5], NULL, 10) : 7;
+    const char *only = argc > 6 ? argv[6] : "";
+    if (pairs == 0 || pairs > BENCH_PAIRS_MAX)
+        return 2;
+    struct bench_figures *f = bench_figures_new(argv[4]);
+    bench_net_open();
+    if (!*only || strcmp(only, "scale") == 0)
+        bench_scale(f, &d, 1000);
+    if (!*only || strcmp(only, "scale") != 0) {
+        for (unsigned k = 0; k < SERVERS; k++) {
+            bench_server_start(&s[k], &d, 64);
+            bench_server_connect(&s[k], &d);
+        }
+        if (!*only || strcmp(only, "traffic") == 0)
+            traffic(f, s, pairs);
+        if (!*only || strcmp(only, "latency") == 0)
+            latency(f, s, pairs);
+        for (unsigned k = 0; k < SERVERS; k++)
+            bench_server_stop(&s[k]);
+    }
+    return bench_figures_end(f);
+}
