@@ -390,6 +390,7 @@ static int start_data(struct agent *a, struct base_err *err)
                .limits = agent_limits(&a->cfg),
                .log = a->log},
         .http2 = a->cfg.http2 != 0,
+        .no_tun_offload = a->cfg.tun_offload == 0,
         .h2 = {.unsent = (uint32_t)a->cfg.h2_unsent,
                .window = (uint32_t)a->cfg.h2_window,
                .connection_window = 4 * (uint32_t)a->cfg.h2_window,

@@ -27,6 +27,8 @@ const struct agent_option agent_options[] = {
      "on: serve the form of Cloudflare's clients, cf-connect-ip, too"},
     {"listen.udpOffload", AGENT_OPT_ENUM, ONE(udp_offload, "off|on"), "on", false,
      "HTTP/3: large sends and receives (UDP_SEGMENT, UDP_GRO) where the kernel has them"},
+    {"tun.offload", AGENT_OPT_ENUM, ONE(tun_offload, "off|on"), "on", false,
+     "many packets of one TCP or UDP flow as one to and from the VPC's device, where the kernel has that"},
     {"tls.certFile", AGENT_OPT_PATH, STR(tls_cert), "/etc/holdfast/tls/tls.crt", false,
      "PEM server certificate, leaf first"},
     {"tls.keyFile", AGENT_OPT_PATH, STR(tls_key), "/etc/holdfast/tls/tls.key", false, "PEM private key"},

@@ -71,6 +71,7 @@ int agent_data_new(struct agent_data **ret, const struct agent_data_config *cfg,
         return base_err_set(err, BASE_ENOMEM, "no memory for the data thread");
     d->gap = cfg->gap > 0 ? cfg->gap : AGENT_GAP_DEFAULT;
     d->rate = cfg->rate;
+    d->tun_offload = !cfg->no_tun_offload;
     d->log = cfg->log;
     d->report = report;
     d->report_arg = arg;
@@ -180,6 +181,8 @@ int agent_data_tun_open(struct agent_data *d, uint32_t tun_id, const char *devic
     o.code = tun_open(&o.tun, device, mtu, &err);
     if (o.code < 0)
         (void)base_fmt(o.text, sizeof o.text, "%s", err.msg);
+    else if (d->tun_offload)
+        (void)tun_offload(o.tun);
     rc = push(d, &o);
     if (rc < 0)
         tun_free(o.tun);

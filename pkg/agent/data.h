@@ -52,6 +52,7 @@ struct agent_data_config {
     struct masque_h3_config
         h3; /* its events and arg are overwritten; also what HTTP/2 has in common with it */
     bool http2;
+    bool no_tun_offload; /* each packet by itself to and from the TUN */
     struct masque_h2_limits h2;
     base_time gap; /* 500 ms */
     struct agent_rate rate;

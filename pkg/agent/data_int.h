@@ -74,6 +74,7 @@ struct agent_data {
     /* set before the thread starts, constant afterwards */
     base_time gap;
     struct agent_rate rate;
+    bool tun_offload;
     struct loop_log *log;
     struct loop_ring *orders, *reports;
     uint16_t port;
@@ -96,6 +97,8 @@ struct agent_data {
     struct masque_endpoint *ends;
     struct agent_flows *flows;
     struct agent_tun tuns[AGENT_TUNS_MAX];
+    bool tun_filled; /* packets wait in `filled`, for more of their flow */
+    uint32_t filled;
     struct agent_data_stats n;
     base_time beat;   /* when this iteration began */
     base_time gap_at; /* the last gap; nothing passes while gap_handled is before it */
@@ -122,8 +125,12 @@ void agent_data_on_ended(void *arg, uint64_t flow, enum masque_end why, const ch
 
 /* ---- data_path.c ---- */
 void agent_data_on_packet(void *arg, uint64_t flow, uint8_t *pkt, size_t len);
-/* Reads up to `max` packets from the TUN; those for open flows go to their queues. */
+/* Reads some `max` packets from the TUN; those for open flows go to their queues. */
 void agent_data_tun_burst(struct agent_data *d, uint32_t tun, unsigned max);
+/* The same for all that the kernel held when it was called. */
+void agent_data_tun_all(struct agent_data *d, uint32_t tun);
+/* Writes what waits for a TUN. Called before orders are looked at: a stopped flow has nothing in flight. */
+void agent_data_tun_flush(struct agent_data *d);
 /* Reads and throws away what the kernel holds. */
 void agent_data_tun_empty(struct agent_data *d, uint32_t tun);
 

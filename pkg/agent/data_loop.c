@@ -184,7 +184,7 @@ static void do_admit(struct agent_data *d, const struct agent_admit *a)
     } else {
         /* What waits in the queue for this prefix passed the gate of an earlier generation: read it while
          * nobody owns the prefix. Others' packets go their way. */
-        agent_data_tun_burst(d, tun, tun_queue_len(d->tuns[tun].t) + 1);
+        agent_data_tun_all(d, tun);
         rc = agent_flows_open(d->flows, f, a, tun);
         if (rc == BASE_EEXIST)
             why = "HandoffInProgress: the connector's earlier session has not ended";
@@ -209,6 +209,7 @@ static void stop_flow(struct agent_data *d, uint64_t flow)
 
     if (!f)
         return;
+    agent_data_tun_flush(d);
     masque_endpoint_stop(d->ends, flow);
     agent_flows_stop(d->flows, f);
 }
@@ -383,10 +384,12 @@ static void iterate(struct agent_data *d, struct polled *p)
         if (p->fd[1 + i].revents)
             masque_endpoint_read(d->ends, i, now);
     masque_endpoint_expire(d->ends, now);
+    agent_data_tun_flush(d);
     (void)agent_data_clock(d);
     if (d->gap_pending) /* stopped in the middle of this iteration */
         masque_endpoint_discard(d->ends);
     masque_endpoint_flush(d->ends, now, loop_clock);
+    agent_data_tun_flush(d); /* packets that came before their flow was accepted */
     sweep_tuns(d);
     (void)push_waiting(d);
     report_gap(d);

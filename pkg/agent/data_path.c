@@ -2,13 +2,15 @@
  *
  * data_path.c - one packet's way.
  *
- *   client -> VPC:  masque_endpoint_read -> agent_data_on_packet -> checks -> tun_write
+ *   client -> VPC:  masque_endpoint_read -> agent_data_on_packet -> checks -> tun_put -> (tun_flush)
  *   VPC -> client:  tun_read -> on_tun_packet -> checks, hop limit -> masque_endpoint_send -> (flush)
  *
- * The fence is asked when a packet was taken in, with a clock read after that; tun_write and
+ * The fence is asked when a packet was taken in, with a clock read after that; tun_flush and
  * masque_endpoint_flush ask it again right before the system call. Nothing here allocates, logs or waits.
  */
 #include "agent/data_int.h"
+
+#include <limits.h>
 
 #include "fence/fence.h"
 
@@ -56,35 +58,74 @@ static const struct fence_pass *pass_of(struct agent_data *d, const struct agent
     return pass;
 }
 
+/* `n` packets were not written, for this reason. */
+static void not_written(struct agent_data *d, struct agent_tun *t, int why, unsigned n, const char *text)
+{
+    switch (why) {
+    case BASE_EDENIED:
+        d->n.drop_fence += n;
+        return;
+    case BASE_ECLOSED:
+        t->lost = true;
+        (void)base_fmt(t->why, sizeof t->why, "%s", text);
+        return;
+    case BASE_EFULL:
+        d->n.drop_tun_full += n;
+        return;
+    default:
+        d->n.drop_malformed += n;
+    }
+}
+
+void agent_data_tun_flush(struct agent_data *d)
+{
+    struct agent_tun *t = &d->tuns[d->filled];
+    struct tun_flushed n;
+    struct base_err err;
+    int rc;
+
+    if (!d->tun_filled)
+        return;
+    d->tun_filled = false;
+    if (!t->t || t->lost)
+        return;
+    (void)agent_data_clock(d);
+    if (agent_data_held(d)) { /* this thread was stopped since they were taken in */
+        d->n.drop_fence += tun_discard(t->t);
+        return;
+    }
+    rc = tun_flush(t->t, &n, &err);
+    d->n.tun_out += n.sent;
+    d->n.tun_bytes_out += n.bytes;
+    if (rc < 0)
+        not_written(d, t, rc, n.lost, err.msg);
+}
+
 static bool to_vpc(struct agent_data *d, const struct agent_flow *f, const struct fence_pass *pass,
                    uint8_t *pkt, size_t len)
 {
     struct agent_tun *t = f->tun < AGENT_TUNS_MAX ? &d->tuns[f->tun] : NULL;
     struct base_err err;
+    int rc = BASE_EAGAIN;
 
-    if (!t || !t->t || t->lost) {
-        d->n.drop_no_session++;
+    if (d->tun_filled && f->tun != d->filled)
+        agent_data_tun_flush(d);
+    for (int i = 0; i < 2 && rc == BASE_EAGAIN; i++) {
+        if (i > 0)
+            agent_data_tun_flush(d);
+        if (!t || !t->t || t->lost) {
+            d->n.drop_no_session++;
+            return false;
+        }
+        rc = tun_put(t->t, pass, pkt, len, &err);
+    }
+    if (rc < 0) {
+        not_written(d, t, rc, 1, err.msg);
         return false;
     }
-    switch (tun_write(t->t, pass, pkt, len, &err)) {
-    case BASE_OK:
-        d->n.tun_out++;
-        d->n.tun_bytes_out += len;
-        return true;
-    case BASE_EDENIED:
-        d->n.drop_fence++;
-        return false;
-    case BASE_ECLOSED:
-        t->lost = true;
-        (void)base_fmt(t->why, sizeof t->why, "%s", err.msg);
-        return false;
-    case BASE_EFULL:
-        d->n.drop_tun_full++;
-        return false;
-    default:
-        d->n.drop_malformed++;
-        return false;
-    }
+    d->filled = f->tun;
+    d->tun_filled = true;
+    return true;
 }
 
 /* Sends an error about a packet back to whoever sent it: through the tunnel, or into the VPC. */
@@ -146,11 +187,12 @@ void agent_data_on_packet(void *arg, uint64_t flow, uint8_t *pkt, size_t len)
 struct burst {
     struct agent_data *d;
     uint32_t tun;
+    unsigned n;
 };
 
 static void on_tun_packet(void *arg, uint8_t *pkt, size_t len)
 {
-    const struct burst *b = arg;
+    struct burst *b = arg;
     struct agent_data *d = b->d;
     struct agent_flow *f;
     const struct fence_pass *pass;
@@ -158,6 +200,7 @@ static void on_tun_packet(void *arg, uint8_t *pkt, size_t len)
     enum masque_verdict v;
     enum masque_icmp6 what;
 
+    b->n++;
     if (len < MASQUE_PACKET_HEADER) {
         d->n.drop_malformed++;
         return;
@@ -190,27 +233,37 @@ static void on_tun_packet(void *arg, uint8_t *pkt, size_t len)
     }
 }
 
-static void tun_take(struct agent_data *d, uint32_t tun, unsigned max, tun_packet_fn fn)
+/* Reads at most `reads` times, and not again once `packets` have come. */
+static void tun_take(struct agent_data *d, uint32_t tun, unsigned reads, unsigned packets, tun_packet_fn fn)
 {
+    enum { STEP = 4 }; /* reads between two looks at what has come: each may bring some 50 packets */
     struct agent_tun *t = &d->tuns[tun];
-    struct burst b = {d, tun};
+    struct burst b = {d, tun, 0};
     struct base_err err;
+    int rc = BASE_OK;
 
-    if (!t->t || t->lost)
-        return;
-    if (tun_read(t->t, max, fn, &b, &err) == BASE_ECLOSED) {
+    for (unsigned i = 0; i < reads && b.n < packets && rc == BASE_OK && t->t && !t->lost; i += STEP)
+        rc = tun_read(t->t, reads - i < STEP ? reads - i : STEP, fn, &b, &err);
+    if (rc == BASE_ECLOSED) {
         t->lost = true;
         (void)base_fmt(t->why, sizeof t->why, "%s", err.msg);
     }
+    agent_data_tun_flush(d);
 }
 
 void agent_data_tun_burst(struct agent_data *d, uint32_t tun, unsigned max)
 {
-    tun_take(d, tun, max, on_tun_packet);
+    tun_take(d, tun, max, max, on_tun_packet);
+}
+
+void agent_data_tun_all(struct agent_data *d, uint32_t tun)
+{
+    if (d->tuns[tun].t)
+        tun_take(d, tun, tun_queue_len(d->tuns[tun].t) + 1, UINT_MAX, on_tun_packet);
 }
 
 void agent_data_tun_empty(struct agent_data *d, uint32_t tun)
 {
     if (d->tuns[tun].t)
-        tun_take(d, tun, tun_queue_len(d->tuns[tun].t) + 1, NULL);
+        tun_take(d, tun, tun_queue_len(d->tuns[tun].t) + 1, UINT_MAX, NULL);
 }

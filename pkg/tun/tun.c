@@ -18,6 +18,10 @@
 #include "tun/offload.h"
 
 #define TUN_NODE "/dev/net/tun"
+#ifndef TUN_F_USO4 /* Linux 6.2; older headers do not have them */
+#define TUN_F_USO4 0x20
+#define TUN_F_USO6 0x40
+#endif
 
 enum {
     FLAGS = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR | IFF_MULTI_QUEUE,
@@ -32,7 +36,12 @@ struct tun {
     int mtu;
     unsigned queue_len;
     char device[IFNAMSIZ];
+    bool offload;                  /* super-packets both ways */
+    struct tun_run run;            /* what tun_put holds back until tun_flush */
+    const struct fence_pass *pass; /* of all that is in the run */
+    struct tun_flushed direct;     /* what tun_put wrote at once */
     uint8_t buf[TUN_HEADROOM + TUN_PACKET_MAX];
+    uint8_t out[TUN_HEADROOM + TUN_RUN_BYTES];
 };
 
 static int check_name(const char *device, struct base_err *err)
@@ -197,8 +206,18 @@ int tun_open(struct tun **ret, const char *device, int mtu, struct base_err *err
     rc = attach(t, &before, err);
     if (rc < 0)
         return rc;
+    t->run.pkt = t->out + TUN_HEADROOM;
     *ret = BASE_TAKE(t);
     return BASE_OK;
+}
+
+bool tun_offload(struct tun *t)
+{
+    /* Before Linux 6.2 there are no UDP super-packets; TCP's are older than every kernel we run on. */
+    if (ioctl(t->fd, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO6 | TUN_F_USO4 | TUN_F_USO6) == 0 ||
+        ioctl(t->fd, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO6) == 0)
+        t->offload = true;
+    return t->offload;
 }
 
 struct tun *tun_free(struct tun *t)
@@ -256,25 +275,115 @@ int tun_read(struct tun *t, unsigned max, tun_packet_fn fn, void *arg, struct ba
                 return lost(t, e, err);
             continue; /* one packet that the kernel could not copy */
         }
-        if ((size_t)n > TUN_HEADROOM && fn && tun_offload_finish(t->buf, (size_t)n - TUN_HEADROOM))
+        if ((size_t)n <= TUN_HEADROOM || !fn)
+            continue;
+        if (t->offload && tun_offload_is_super(t->buf))
+            (void)tun_offload_cut(t->buf, (size_t)n - TUN_HEADROOM, fn, arg);
+        else if (tun_offload_finish(t->buf, (size_t)n - TUN_HEADROOM))
             fn(arg, t->buf + TUN_HEADROOM, (size_t)n - TUN_HEADROOM);
     }
     return BASE_OK;
 }
 
-int tun_write(struct tun *t, const struct fence_pass *pass, uint8_t *pkt, size_t len, struct base_err *err)
+/* `buf` begins with the virtio header. */
+static int write_out(struct tun *t, const struct fence_pass *pass, const uint8_t *buf, size_t len,
+                     struct base_err *err)
 {
     ssize_t n;
 
-    memset(pkt - TUN_HEADROOM, 0, TUN_HEADROOM);
     do {
         if (!fence_recheck(pass, loop_clock()))
             return BASE_EDENIED;
-        n = write(t->fd, pkt - TUN_HEADROOM, len + TUN_HEADROOM);
+        n = write(t->fd, buf, len);
     } while (n < 0 && errno == EINTR);
     if (n >= 0)
         return BASE_OK;
     if (is_lost(errno))
         return lost(t, errno, err);
     return errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM ? BASE_EFULL : BASE_EINVAL;
+}
+
+int tun_write(struct tun *t, const struct fence_pass *pass, uint8_t *pkt, size_t len, struct base_err *err)
+{
+    memset(pkt - TUN_HEADROOM, 0, TUN_HEADROOM);
+    return write_out(t, pass, pkt - TUN_HEADROOM, len + TUN_HEADROOM, err);
+}
+
+int tun_put(struct tun *t, const struct fence_pass *pass, uint8_t *pkt, size_t len, struct base_err *err)
+{
+    if (!pass)
+        return BASE_EDENIED;
+    if (!t->offload || len == 0 || len > TUN_RUN_BYTES) {
+        int rc = t->run.n > 0 ? BASE_EAGAIN : tun_write(t, pass, pkt, len, err);
+
+        if (rc == BASE_OK) {
+            t->direct.sent++;
+            t->direct.bytes += len;
+        }
+        return rc;
+    }
+    if ((t->run.n > 0 && t->pass != pass) || !tun_run_add(&t->run, pkt, len))
+        return BASE_EAGAIN;
+    t->pass = pass;
+    return BASE_OK;
+}
+
+struct one_by_one {
+    struct tun *t;
+    const struct fence_pass *pass;
+    struct base_err *err;
+    struct tun_flushed *ret;
+    int rc;
+};
+
+static void write_one(void *arg, uint8_t *pkt, size_t len)
+{
+    struct one_by_one *o = arg;
+    int rc = o->rc == BASE_ECLOSED ? BASE_ECLOSED : tun_write(o->t, o->pass, pkt, len, o->err);
+
+    if (rc == BASE_OK) {
+        o->ret->sent++;
+        o->ret->bytes += len;
+    } else {
+        o->ret->lost++;
+    }
+    o->rc = rc < 0 ? rc : o->rc;
+}
+
+int tun_flush(struct tun *t, struct tun_flushed *ret, struct base_err *err)
+{
+    struct tun_run *r = &t->run;
+    int rc;
+
+    *ret = t->direct;
+    t->direct = (struct tun_flushed){0};
+    if (r->n == 0)
+        return BASE_OK;
+    tun_run_finish(r);
+    rc = write_out(t, t->pass, t->out, r->len + TUN_HEADROOM, err);
+    if (rc == BASE_EINVAL && r->n > 1) {
+        /* A kernel that knows no such super-packets: cut again, and not put together any more. */
+        struct one_by_one o = {t, t->pass, err, ret, BASE_OK};
+
+        t->offload = false;
+        (void)tun_offload_cut(t->out, r->len, write_one, &o);
+        rc = o.rc;
+    } else if (rc == BASE_OK) {
+        ret->sent += r->n;
+        ret->bytes += r->len + (r->n - 1) * r->head;
+    } else {
+        ret->lost += r->n;
+    }
+    r->n = 0;
+    t->pass = NULL;
+    return rc;
+}
+
+unsigned tun_discard(struct tun *t)
+{
+    unsigned n = t->run.n;
+
+    t->run.n = 0;
+    t->pass = NULL;
+    return n;
 }

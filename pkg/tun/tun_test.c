@@ -437,3 +437,81 @@ Test(tun_tun, offloads_switched_on_by_others)
     cr_expect_not(got.bad);
     tun_free(t);
 }
+
+/* The same segments in one call with offload on: read as packets with right checksums. */
+Test(tun_tun, reads_and_writes_super_packets)
+{
+    struct tun *t = opened();
+    struct taken got = {0};
+    struct base_err err = {0};
+    struct tun_flushed f;
+    const int segment = 100;
+    uint8_t three[300], buf[TUN_HEADROOM + 2048], *pkt = buf + TUN_HEADROOM;
+    uint32_t sum = 108 + 17;
+
+    for (size_t i = 0; i < sizeof three; i++)
+        three[i] = (uint8_t)(i % 100);
+    if (!tun_offload(t) || setsockopt(vpc_socket, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment) != 0)
+        cr_skip_test("the kernel has no offloads");
+    cr_expect_eq(tun_read(t, 100, NULL, NULL, &err), BASE_EAGAIN);
+    send_udp(vpc_socket, "fd12:0:0:1:0:7:0:5", 7000, three, sizeof three);
+    cr_expect_eq(tun_read(t, 1, take, &got, &err), BASE_OK, "one read brings all of them");
+    cr_expect_eq(got.marked, 3);
+    cr_expect_not(got.bad);
+    for (size_t i = 8; i < 148; i++)
+        sum += i & 1 ? got.last[i] : (uint32_t)got.last[i] << 8;
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    cr_expect_eq(sum, 0xffff);
+
+    size_t n = make_udp(pkt, "fd12:0:0:1:0:7:0:5", "fd20::10", 7001, 1200);
+    const struct fence_pass *p = open_pass();
+    for (int i = 0; i < 10; i++)
+        cr_expect_eq(tun_put(t, p, pkt, n, &err), BASE_OK);
+    cr_expect_eq(arrived(), 0, "they wait");
+    cr_expect_eq(tun_flush(t, &f, &err), BASE_OK, "%s", err.msg);
+    cr_expect(f.sent == 10 && f.lost == 0 && f.bytes == 10 * n, "%u, %u, %zu", f.sent, f.lost, f.bytes);
+    cr_expect_eq(arrived(), 10);
+    cr_expect_eq(tun_flush(t, &f, &err), BASE_OK);
+    cr_expect_eq(f.sent, 0, "twice");
+
+    cr_expect_eq(tun_put(t, p, pkt, n, &err), BASE_OK);
+    n = make_udp(pkt, "fd12:0:0:1:0:7:0:5", "fd20::10", 7001, 1201);
+    cr_expect_eq(tun_put(t, p, pkt, n, &err), BASE_EAGAIN, "a longer one");
+    cr_expect_eq(tun_discard(t), 1);
+    cr_expect_eq(tun_flush(t, &f, &err), BASE_OK);
+    cr_expect_eq(arrived(), 0, "thrown away");
+    tun_free(t);
+}
+
+/* A run is written under a look at the fence of its own, and never under two passes. */
+Test(tun_tun, a_run_passes_only_while_its_pass_holds)
+{
+    struct tun *t = opened();
+    struct base_err err = {0};
+    struct tun_flushed f;
+    uint8_t buf[TUN_HEADROOM + 2048], *pkt = buf + TUN_HEADROOM;
+    size_t n = make_udp(pkt, "fd12:0:0:1:0:7:0:5", "fd20::10", 7001, 1200);
+
+    if (!tun_offload(t))
+        cr_skip_test("the kernel has no offloads");
+    cr_expect_eq(tun_put(t, NULL, pkt, n, &err), BASE_EDENIED, "without a pass");
+    for (int dead = 0; dead < 2; dead++) {
+        const struct fence_pass *p = open_pass();
+        cr_expect_eq(tun_put(t, p, pkt, n, &err), BASE_OK);
+        cr_expect_eq(tun_put(t, p, pkt, n, &err), BASE_OK);
+        struct fence_table *other = fence_table_new(1);
+        struct fence_slot *s = fence_slot_take(other, 9);
+        cr_assert(fence_set(s, loop_clock() + BASE_SEC));
+        cr_expect_eq(tun_put(t, fence_check(s, loop_clock()), pkt, n, &err), BASE_EAGAIN, "another session");
+        if (dead)
+            fence_kill(slot);
+        else
+            fence_set(slot, loop_clock() - 1);
+        cr_expect_eq(tun_flush(t, &f, &err), BASE_EDENIED);
+        cr_expect(f.sent == 0 && f.lost == 2, "%u, %u", f.sent, f.lost);
+        cr_expect_eq(arrived(), 0);
+        fence_table_free(other);
+    }
+    tun_free(t);
+}

@@ -12,6 +12,7 @@ enum { KEEP = 4096 };
 struct tun {
     struct conf_pkt *in, *out;
     size_t n_in, at_in, n_out;
+    unsigned put;
     uint8_t buf[TUN_HEADROOM + TUN_PACKET_MAX];
 };
 static struct tun only;
@@ -108,4 +109,28 @@ int tun_write(struct tun *t, const struct fence_pass *pass, uint8_t *pkt, size_t
     memcpy(t->out[t->n_out].b, pkt, t->out[t->n_out].n);
     t->n_out++;
     return BASE_OK;
+}
+
+bool tun_offload(struct tun *t)
+{
+    return false;
+}
+
+int tun_put(struct tun *t, const struct fence_pass *pass, uint8_t *pkt, size_t len, struct base_err *err)
+{
+    int rc = tun_write(t, pass, pkt, len, err);
+    t->put += rc == BASE_OK;
+    return rc;
+}
+
+int tun_flush(struct tun *t, struct tun_flushed *ret, struct base_err *err)
+{
+    *ret = (struct tun_flushed){.sent = t->put};
+    t->put = 0;
+    return BASE_OK;
+}
+
+unsigned tun_discard(struct tun *t)
+{
+    return 0;
 }

@@ -50,7 +50,13 @@ void bench_server_start(struct bench_server *s, const struct bench_dirs *d, unsi
 void bench_server_connect(struct bench_server *s, const struct bench_dirs *d);
 void bench_server_stop(struct bench_server *s);
 int64_t bench_server_cpu(const struct bench_server *s); /* ns */
-long bench_server_rss(const struct bench_server *s);    /* KiB */
+struct bench_memory {
+    double resident, own; /* KiB; own: without the pages of files, which processes share */
+};
+struct bench_memory bench_server_memory(const struct bench_server *s);
+/* Puts its threads, and the caller's, at real-time priority (or back), for what is measured in microseconds
+ * on a machine with other work. */
+void bench_server_priority(const struct bench_server *s, bool high);
 /* Packets of BENCH_PACKET bytes that its device has given to the kernel. */
 uint64_t bench_server_to_vpc(const struct bench_server *s);
 void bench_die(const char *what);

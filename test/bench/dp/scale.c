@@ -36,22 +36,14 @@ void bench_scale(struct bench_figures *f, const struct bench_dirs *d, unsigned s
 {
     struct bench_client **c = calloc(sessions, sizeof(struct bench_client *));
     struct bench_server ours = {.kind = BENCH_OURS, .name = "ours", .pool = 0x21};
-    struct bench_server go = {.kind = BENCH_GO, .name = "connect-ip-go", .pool = 0x22};
     struct rlimit files = {sessions + 1000, sessions + 1000};
-    double rss[2];
     char name[100];
     if (!c || setrlimit(RLIMIT_NOFILE, &files) != 0)
         bench_die("descriptors");
     bench_server_start(&ours, d, sessions + 100);
-    bench_server_start(&go, d, sessions + 100);
-    bench_server_connect(&go, d);
     set_up(&ours, d, &c[0]);
     (void)usleep(200000);
-    rss[0] = (double)bench_server_rss(&ours);
-    rss[1] = (double)bench_server_rss(&go);
-    bench_note(f, "resident with one idle session: ours %.0f KiB, connect-ip-go %.0f KiB", rss[0], rss[1]);
-    bench_ratio(f, "resident, idle: ours / connect-ip-go", &rss[0], &rss[1], 1, BENCH_AT_MOST, 0.4, 0);
-    bench_server_stop(&go);
+    struct bench_memory one = bench_server_memory(&ours);
     int64_t cpu = bench_server_cpu(&ours), began = bench_now();
     for (unsigned i = 1; i < sessions; i++) {
         set_up(&ours, d, &c[i]);
@@ -64,7 +56,7 @@ void bench_scale(struct bench_figures *f, const struct bench_dirs *d, unsigned s
     for (unsigned k = 0; k < sessions; k++)
         bench_client_pump(c[k]);
     (void)usleep(200000);
-    double kib = ((double)bench_server_rss(&ours) - rss[0]) / (sessions - 1);
+    double kib = (bench_server_memory(&ours).resident - one.resident) / (sessions - 1);
     (void)snprintf(name, sizeof name, "memory of an idle HTTP/3 session, of %u", sessions);
     bench_value(f, name, kib, "KiB", BENCH_AT_MOST, 100, 0);
     double alone = bench_tls_alone(d->pki);

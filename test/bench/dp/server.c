@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -169,18 +170,43 @@ int64_t bench_server_cpu(const struct bench_server *s)
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-long bench_server_rss(const struct bench_server *s)
+struct bench_memory bench_server_memory(const struct bench_server *s)
 {
+    struct bench_memory m = {0};
     char path[64], line[256];
-    long kib = -1;
     (void)snprintf(path, sizeof path, "/proc/%d/status", (int)s->pid);
     FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f))
+    while (f && fgets(line, sizeof line, f)) {
         if (strncmp(line, "VmRSS:", 6) == 0)
-            kib = strtol(line + 6, NULL, 10);
+            m.resident = strtod(line + 6, NULL);
+        else if (strncmp(line, "RssAnon:", 8) == 0)
+            m.own = strtod(line + 8, NULL);
+    }
     if (f)
         (void)fclose(f);
-    return kib;
+    if (m.resident <= 0)
+        bench_die(path);
+    return m;
+}
+
+static void thread_policy(pid_t tid, int policy)
+{
+    struct sched_param p = {.sched_priority = policy == SCHED_RR ? 1 : 0};
+    (void)sched_setscheduler(tid, policy, &p); /* where that is not permitted, the figure is a noisier one */
+}
+
+void bench_server_priority(const struct bench_server *s, bool high)
+{
+    char path[64];
+    struct dirent *e;
+    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)s->pid);
+    DIR *dir = opendir(path);
+    while (dir && (e = readdir(dir)))
+        if (e->d_name[0] != '.')
+            thread_policy((pid_t)strtol(e->d_name, NULL, 10), high ? SCHED_RR : SCHED_OTHER);
+    if (dir)
+        (void)closedir(dir);
+    thread_policy(0, high ? SCHED_RR : SCHED_OTHER);
 }
 
 uint64_t bench_server_to_vpc(const struct bench_server *s)
