@@ -11,8 +11,17 @@
 #include "loop/loop.h"
 
 #define WEB_CONNECTIONS 32
+#define WEB_SPARE 8 /* of them, for new ones while those that have to go are on their way out */
 #define WEB_BODY_MAX (4 * 1024 * 1024)
 #define WEB_TEXT "text/plain; charset=utf-8"
+
+/* A client, in the order in which they last came or had an answer. */
+struct conn {
+    struct agent_web *web;
+    int fd;           /* MHD's */
+    bool waits, told; /* for an answer of ours; to go */
+    struct conn *prev, *next;
+};
 
 struct agent_web_ask {
     struct agent_web *web;
@@ -39,7 +48,81 @@ struct agent_web {
     } later[AGENT_WEB_LATER_MAX];
     struct agent_web_ask *asks; /* not answered yet */
     bool turning;
+    struct conn *first, *last; /* the longest quiet one first */
+    unsigned conns;            /* those that were not told to go */
 };
+
+/* ---- clients
+ * -----------------------------------------------------------------------------------------------------------
+ */
+
+static void unlink_conn(struct conn *c)
+{
+    *(c->prev ? &c->prev->next : &c->web->first) = c->next;
+    *(c->next ? &c->next->prev : &c->web->last) = c->prev;
+    c->prev = c->next = NULL;
+}
+
+static void link_last(struct conn *c)
+{
+    c->prev = c->web->last;
+    *(c->prev ? &c->prev->next : &c->web->first) = c;
+    c->web->last = c;
+}
+
+/* The longest quiet one has to go, so that a new one can always ask; not one that waits for an answer of
+ * ours. MHD sees the end of its socket as if the client had left. */
+static void make_room(struct agent_web *w)
+{
+    for (struct conn *c = w->first; c && w->conns > WEB_CONNECTIONS - WEB_SPARE; c = c->next)
+        if (!c->waits && !c->told) {
+            c->told = true;
+            w->conns--;
+            (void)shutdown(c->fd, SHUT_RDWR);
+        }
+}
+
+static void on_connection(void *cls, struct MHD_Connection *conn, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct agent_web *w = cls;
+    struct conn *c = *context;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+        c = info ? base_calloc(1, sizeof *c) : NULL;
+        if (!c)
+            return; /* it cannot be told to go; MHD's time-out is its end */
+        c->web = w;
+        c->fd = info->connect_fd;
+        *context = c;
+        w->conns++;
+        make_room(w);
+        link_last(c);
+    } else if (c) {
+        w->conns -= !c->told;
+        unlink_conn(c);
+        base_free(c);
+        *context = NULL;
+    }
+}
+
+static struct conn *conn_of(struct MHD_Connection *conn)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return info ? info->socket_context : NULL;
+}
+
+static void waits(struct MHD_Connection *conn, bool on)
+{
+    struct conn *c = conn_of(conn);
+
+    if (c)
+        c->waits = on;
+}
 
 static void turn(struct agent_web *w)
 {
@@ -160,6 +243,7 @@ void agent_web_answer(struct agent_web_ask *ask, int status, const char *content
     }
     if (!ask->suspended)
         return; /* answered at once */
+    waits(ask->conn, false);
     MHD_resume_connection(ask->conn);
     if (!w->turning)
         loop_timer_set(w->timer, 0);
@@ -192,6 +276,7 @@ static enum MHD_Result begin_ask(struct agent_web *w, const struct later *l, str
     if (ask->answered)
         return answer(conn, ask->status, &ask->body, ask->type, ask->retry_after);
     ask->suspended = true;
+    waits(conn, true);
     MHD_suspend_connection(conn);
     return MHD_YES;
 }
@@ -201,9 +286,13 @@ static void on_completed(void *cls, struct MHD_Connection *conn, void **state,
 {
     struct agent_web *w = cls;
     struct agent_web_ask *ask = *state;
+    struct conn *c = conn_of(conn);
 
-    (void)conn;
     (void)why;
+    if (c) {
+        unlink_conn(c);
+        link_last(c);
+    }
     if (!ask || *state == w)
         return;
     base_buf_fini(&ask->body);
@@ -300,10 +389,11 @@ int agent_web_new(struct agent_web **ret, struct loop *l, const char *name, cons
         agent_web_free(w);
         return rc;
     }
-    w->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, w,
-                                 MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-                                 (unsigned)WEB_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, 10u,
-                                 MHD_OPTION_NOTIFY_COMPLETED, on_completed, w, MHD_OPTION_END);
+    w->daemon =
+        MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, w,
+                         MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)WEB_CONNECTIONS,
+                         MHD_OPTION_CONNECTION_TIMEOUT, 10u, MHD_OPTION_NOTIFY_COMPLETED, on_completed, w,
+                         MHD_OPTION_NOTIFY_CONNECTION, on_connection, w, MHD_OPTION_END);
     info = w->daemon ? MHD_get_daemon_info(w->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
     if (!w->daemon)
         (void)close(fd);

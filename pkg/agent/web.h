@@ -2,7 +2,8 @@
  *
  * agent/web.h - the small HTTP server behind /livez, /readyz and /metrics.
  *
- * Driving, on the control loop (so that /livez answers exactly when that loop turns). GET and HEAD only.
+ * Driving, on the control loop (so that /livez answers exactly when that loop turns). GET and HEAD only. At
+ * most 32 clients; when more come, the longest quiet one has to go, so that nobody keeps the kubelet out.
  */
 #ifndef AGENT_WEB_H
 #define AGENT_WEB_H
