@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # trixie-run.sh COMMAND...: runs it in the Debian 13 root of trixie-root.sh, in this tree (mounted at /src), in mount and
-# network namespaces of its own with only a loopback. Nothing in the root is changed but /tmp, which is a new tmpfs.
+# network namespaces of its own with only a loopback. Nothing in the root is changed but /tmp, which is a new tmpfs, and
+# /etc/hosts, which is made when it is missing: without it "localhost" is a question to a name server that is not there.
 set -euo pipefail
-[ $# -ge 1 ] || { sed -n '3,4s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '3,5s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 root=$("$repo/hack/trixie-root.sh" build)
 export TRIXIE_ROOT=$root TRIXIE_REPO=$repo
@@ -12,6 +13,7 @@ exec unshare --mount --net --pid --fork --kill-child bash -euo pipefail -c '
     mount --bind "$TRIXIE_ROOT" "$TRIXIE_ROOT"
     mkdir -p "$TRIXIE_ROOT/src"
     mount --bind "$TRIXIE_REPO" "$TRIXIE_ROOT/src"
+    [ -e "$TRIXIE_ROOT/etc/hosts" ] || printf "127.0.0.1 localhost\n::1 localhost\n" >"$TRIXIE_ROOT/etc/hosts"
     mount -t proc proc "$TRIXIE_ROOT/proc"
     mount --rbind /dev "$TRIXIE_ROOT/dev"
     mount -t tmpfs tmpfs "$TRIXIE_ROOT/tmp"

@@ -197,14 +197,20 @@ static bool open_multi(struct http_pool *p)
     return ok;
 }
 
-/* From here on a close is a reset: what lies in a send buffer goes with the connection, and nothing can
- * arrive after we gave up. Before any handle is removed, since that may close its connection. */
+/* Ends every connection at once and by a reset: what lies in a send buffer goes with it, and nothing can arrive
+ * after we gave up. By the kernel and not by libcurl, whose newer versions end a connection in an orderly way
+ * (they send a TLS close_notify first, and may take their time over it): dissolving the association sends the
+ * RST now, whatever libcurl does with the descriptor later. Before any handle is removed, since that may
+ * close its connection. SO_LINGER is for a socket that cannot be dissolved. */
 static void close_by_reset(struct http_pool *p)
 {
-    struct linger lin = {1, 0};
+    const struct linger lin = {1, 0};
+    const struct sockaddr none = {.sa_family = AF_UNSPEC};
 
-    for (unsigned i = 0; i < p->n_fds; i++)
+    for (unsigned i = 0; i < p->n_fds; i++) {
         (void)setsockopt(p->fds[i], SOL_SOCKET, SO_LINGER, &lin, sizeof lin);
+        (void)connect(p->fds[i], &none, sizeof none);
+    }
 }
 
 static void close_multi(struct http_pool *p)

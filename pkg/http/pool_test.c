@@ -342,11 +342,15 @@ static void stall_first(struct ts_conn *c)
         return;
     }
     if (ts_request(c)) {
-        while (ts_read(c, b, sizeof b) > 0)
-            ;
-        /* behind the close notification comes a reset, not an orderly end (which recv would report as 0) */
-        ts_stall(c, 50);
-        if (recv(c->fd, b, sizeof b, 0) < 0 && errno == ECONNRESET)
+        int r, e;
+
+        do {
+            errno = 0;
+            r = ts_read(c, b, sizeof b);
+            e = errno;
+        } while (r > 0);
+        /* The first that is seen is the reset: neither a close notification nor an orderly end before it. */
+        if (SSL_get_error(c->ssl, r) == SSL_ERROR_SYSCALL && e == ECONNRESET)
             atomic_store(&saw_reset, 1);
     }
 }
