@@ -55,6 +55,9 @@ CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -g $(OPT) -fno-omit-frame-pointer -fstack-p
 # Criterion and ThreadSanitizer want the same addresses: a stand-in with its interface takes its place there.
 CRITERION := $(if $(findstring thread,$(SAN)),,criterion)
 CFLAGS_ALL += $(if $(findstring thread,$(SAN)),-Ihack/tsan)
+# A build that says what time it is wants the same bytes from any folder (hack/image.sh).
+PREFIX_MAP := $(if $(SOURCE_DATE_EPOCH),-ffile-prefix-map=$(CURDIR)=.)
+CFLAGS_ALL += $(PREFIX_MAP)
 LDFLAGS_ALL := $(if $(SAN),-fsanitize=$(SAN)) -pthread $(LDFLAGS)
 
 # ---- layering, checked while this file is read -----------------------------------------------------------------

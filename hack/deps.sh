@@ -6,15 +6,18 @@
 # installed. Three things in order: Go from PATH (only checked), Debian packages (ngtcp2 and GnuTLS from the backports suite
 # of the machine's own mirror), and the API server's binaries (built once by test/apiserver/build.sh).
 #
-#   hack/deps.sh              everything
-#   hack/deps.sh --packages   Debian packages only
-#   hack/deps.sh --list       print the packages and stop
+#   hack/deps.sh                everything
+#   hack/deps.sh --packages     Debian packages only
+#   hack/deps.sh --cluster      what `make image` and `make cluster-test` need besides
+#   hack/deps.sh --image        on Debian 13: what the image is built and unit-tested with
+#   hack/deps.sh --list         print the packages and stop; --list-image, --list-image-backports the image's
 #
 # HOLDFAST_APT_DIR (default /etc/apt) and HOLDFAST_OS_RELEASE (default /etc/os-release) and
 # HOLDFAST_POLICY_RC (default /usr/sbin/policy-rc.d) are for the test of this script.
 set -euo pipefail
 
-readonly need_debian=12 need_codename=bookworm need_go_minor=26
+readonly need_go_minor=26
+need_debian=12 need_codename=bookworm # --image: 13, trixie
 readonly apt_dir=${HOLDFAST_APT_DIR:-/etc/apt} os_release=${HOLDFAST_OS_RELEASE:-/etc/os-release}
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -26,6 +29,14 @@ packages=(
 # Debian 12 itself has ngtcp2 0.12, which is another API; its backports suite has the one we use.
 backports=(libngtcp2-dev libngtcp2-crypto-gnutls-dev libnghttp3-dev libgnutls28-dev)
 readonly need_ngtcp2=1.11
+# The image is made without a container engine, and a cluster's nodes are namespaces of this machine.
+cluster_packages=(buildah containerd runc containernetworking-plugins dnsmasq-base)
+# What the image's build stage has, on Debian 13; its backports suite has the OpenSSL helper.
+image_packages=(
+    gcc make pkg-config libc6-dev binutils bash gawk libcurl4-openssl-dev libcjson-dev libyaml-dev libssl-dev libuv1-dev
+    libnghttp2-dev libmicrohttpd-dev libcriterion-dev libbpf-dev libelf-dev openssl ca-certificates bpftool clang llvm iproute2 nftables
+)
+image_backports=(libngtcp2-dev libngtcp2-crypto-ossl-dev libnghttp3-dev)
 
 say() { printf 'deps: %s\n' "$*"; }
 die() { printf 'deps: error: %s\n' "$*" >&2; exit 1; }
@@ -184,10 +195,25 @@ install_packages() {
 main() {
     case ${1:-} in
     --list) printf '%s\n' "${packages[@]}" "${backports[@]}"; return ;;
+    --list-image) printf '%s\n' "${image_packages[@]}"; return ;;
+    --list-image-backports) printf '%s\n' "${image_backports[@]}"; return ;;
     --backports-source) add_backports; return ;;
     --packages) check_debian; install_packages; return ;;
+    --cluster)
+        check_debian
+        packages+=("${cluster_packages[@]}")
+        install_packages
+        return
+        ;;
+    --image)
+        need_debian=13 need_codename=trixie
+        packages=("${image_packages[@]}") backports=("${image_backports[@]}")
+        check_debian
+        install_packages
+        return
+        ;;
     '') ;;
-    *) die "unknown argument '$1' (known: --packages, --list)" ;;
+    *) die "unknown argument '$1' (known: --packages, --cluster, --image, --list, --list-image, --list-image-backports)" ;;
     esac
     local bin
     check_debian

@@ -7,13 +7,13 @@
 #   cbmc              CBMC
 set -euo pipefail
 die() { printf 'trixie-root: error: %s\n' "$*" >&2; exit 1; }
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 name=${1:-build}
 backports=()
 case $name in
 build)
-    packages=(gcc make pkg-config libc6-dev binutils bash gawk libcurl4-openssl-dev libcjson-dev libyaml-dev libssl-dev libuv1-dev
-        libnghttp2-dev libmicrohttpd-dev libcriterion-dev libbpf-dev libelf-dev openssl ca-certificates bpftool clang llvm iproute2 nftables)
-    backports=(libngtcp2-dev libngtcp2-crypto-ossl-dev libnghttp3-dev)
+    mapfile -t packages < <("$here/deps.sh" --list-image)
+    mapfile -t backports < <("$here/deps.sh" --list-image-backports)
     ;;
 base) packages=(ca-certificates) ;;
 cbmc) packages=(cbmc) ;;

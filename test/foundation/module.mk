@@ -11,7 +11,7 @@ FND_MULTI  := $(shell gcc -print-multiarch 2>/dev/null)
 # The eBPF program, compiled for the bpf target and embedded as a skeleton.
 build/gen/foundation/gate.bpf.o: $(FND)/gate.bpf.c $(FND)/gate_abi.h
 	@mkdir -p $(@D)
-	clang -O2 -g -Wall -Werror -target bpf -I/usr/include/$(FND_MULTI) -c -o $@ $<
+	clang -O2 -g -Wall -Werror -target bpf $(PREFIX_MAP) -I/usr/include/$(FND_MULTI) -c -o $@ $<
 build/gen/foundation/gate.skel.h: build/gen/foundation/gate.bpf.o
 	bpftool gen skeleton $< name gate_bpf > $@.tmp && mv $@.tmp $@
 
