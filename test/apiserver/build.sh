@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# build.sh: prints on stdout the folder that holds kube-apiserver, etcd and kubectl for the tests; progress goes to stderr.
+# build.sh [cluster]: prints on stdout the folder that holds kube-apiserver, etcd and kubectl for the tests; progress goes to
+# stderr. With `cluster` kubelet, kube-scheduler and kube-controller-manager of the server's version are there, too.
 #
 # Looks in KUBEBUILDER_ASSETS, then in PATH, then in the cache
 #   ${HOLDFAST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/holdfast}/bin
@@ -86,6 +87,15 @@ build() {
     say "built $1 in $((SECONDS - start)) s"
 }
 
+# find_rest NAME SERVER-MINOR: of the same minor version as the server.
+find_rest() {
+    local f
+    for f in $(candidates "$1"); do
+        if [ "$(minor "$f")" = "$2" ]; then printf '%s\n' "$f"; return; fi
+    done
+}
+
+case ${1:-} in '') rest=() ;; cluster) rest=(kubelet kube-scheduler kube-controller-manager) ;; *) die "unknown argument '$1' (known: cluster)" ;; esac
 server=$(find_server)
 etcd=$(find_etcd)
 kubectl=
@@ -102,13 +112,32 @@ if [ -z "$server" ] || [ -z "$etcd" ] || [ -z "$kubectl" ]; then
     if [ -z "$kubectl" ]; then need_go; build kubectl k8s.io/kubernetes/cmd/kubectl; kubectl=$CACHE/bin/kubectl; fi
     exec 9>&-
 fi
+programs=("$server" "$etcd" "$kubectl")
+for name in "${rest[@]}"; do
+    f=$(find_rest "$name" "$(minor "$server")")
+    if [ -z "$f" ]; then
+        mkdir -p "$CACHE/bin"
+        exec 9>"$CACHE/build.lock"
+        flock -n 9 || { say "another build is running, waiting for it"; flock 9; }
+        f=$(find_rest "$name" "$(minor "$server")")
+        if [ -z "$f" ]; then
+            [ "$(minor "$server")" = "$(cut -d. -f2 <<<"$VERSION")" ] || die "$server is 1.$(minor "$server"), but only $name ${VERSION#v} can be built here: put a $name of the server's version into PATH"
+            need_go
+            build "$name" "k8s.io/kubernetes/cmd/$name"
+            f=$CACHE/bin/$name
+        fi
+        exec 9>&-
+    fi
+    programs+=("$f")
+done
 
-dir=$(dirname "$server")
-if [ "$(dirname "$etcd")" != "$dir" ] || [ "$(dirname "$kubectl")" != "$dir" ]; then
-    # Three programs of different folders: one folder of links, named after what it points at.
-    dir=$CACHE/links-$(printf '%s\n' "$server" "$etcd" "$kubectl" | cksum | cut -d' ' -f1)
+dir=$(dirname "$server") apart=''
+for f in "${programs[@]}"; do [ "$(dirname "$f")" = "$dir" ] || apart=1; done
+if [ -n "$apart" ]; then
+    # Programs of different folders: one folder of links, named after what it points at.
+    dir=$CACHE/links-$(printf '%s\n' "${programs[@]}" | cksum | cut -d' ' -f1)
     mkdir -p "$dir"
-    for f in "$server" "$etcd" "$kubectl"; do
+    for f in "${programs[@]}"; do
         [ "$(readlink "$dir/${f##*/}" 2>/dev/null)" = "$f" ] || ln -sfn "$f" "$dir/${f##*/}"
     done
 fi
