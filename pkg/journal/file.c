@@ -16,12 +16,20 @@
 #define TAIL_BYTES 65536 /* more than the longest line */
 #define DIGITS 20
 
-/* Writes everything and syncs; on failure the file is cut back to `at`. 0 or an errno. */
+/* Writes everything and syncs; on failure the file is cut back to `at`. What a failed write has left behind
+ * because cutting it back failed, too, goes first: a line after it would not verify. 0 or an errno. */
 static int write_at_end(int fd, uint64_t at, const char *p, size_t n)
 {
     size_t done = 0;
+    struct stat st;
     int e = 0;
 
+    if (fstat(fd, &st) != 0)
+        return errno;
+    if ((uint64_t)st.st_size < at)
+        at = (uint64_t)st.st_size; /* somebody has cut it: to be seen, not to be filled up with zeros */
+    else if ((uint64_t)st.st_size > at && ftruncate(fd, (off_t)at) != 0)
+        return errno;
     while (done < n && !e) {
         ssize_t k = write(fd, p + done, n - done);
 
@@ -94,26 +102,57 @@ static int sync_dir(const char *dir)
     return e;
 }
 
+/* Where the last whole line of a file ends (0 = there is none). What follows it has no end; a power loss can
+ * leave any number of zeros there. 0 or an errno. */
+static int end_of_lines(int fd, uint64_t size, char buf[TAIL_BYTES], uint64_t *ret)
+{
+    uint64_t to = size;
+
+    *ret = 0;
+    while (to > 0) {
+        uint64_t from = to > TAIL_BYTES ? to - TAIL_BYTES : 0;
+        ssize_t n = pread(fd, buf, (size_t)(to - from), (off_t)from);
+        const char *end;
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno;
+        if ((uint64_t)n < to - from)
+            return EIO; /* it was cut while it was read */
+        end = memrchr(buf, '\n', (size_t)n);
+        if (end) {
+            *ret = from + (uint64_t)(end - buf) + 1;
+            return 0;
+        }
+        to = from;
+    }
+    return 0;
+}
+
 /* The state of the chain at the end of a file, and how many bytes at its end are no whole line. `ret->seq`
- * stays 0 when there is no whole line. 0 or an errno; EBADMSG when the last whole line is none of ours. */
+ * stays 0 when there is no whole line. 0 or an errno; EBADMSG when the last whole line is none of ours, or
+ * when there is none and more than one line's worth of bytes. */
 static int read_tail(int fd, uint64_t size, struct audit_chain *ret, uint64_t *ret_torn, bool *ret_signed)
 {
     char buf[TAIL_BYTES];
-    uint64_t from = size > sizeof buf ? size - sizeof buf : 0;
-    ssize_t n = pread(fd, buf, sizeof buf, (off_t)from);
-    const char *end, *start;
+    uint64_t whole, from;
+    const char *start, *end;
+    ssize_t n;
+    int e = end_of_lines(fd, size, buf, &whole);
 
     *ret = (struct audit_chain){.seq = 0};
-    *ret_torn = 0;
+    *ret_torn = size - whole;
     *ret_signed = false;
+    if (e || whole == 0)
+        return !e && size > TAIL_BYTES ? EBADMSG : e;
+    from = whole > TAIL_BYTES ? whole - TAIL_BYTES : 0;
+    n = pread(fd, buf, (size_t)(whole - from), (off_t)from);
     if (n < 0)
         return errno;
-    end = n ? memrchr(buf, '\n', (size_t)n) : NULL;
-    if (!end) {
-        *ret_torn = size;
-        return 0;
-    }
-    *ret_torn = (uint64_t)(buf + n - (end + 1));
+    if ((uint64_t)n < whole - from)
+        return EIO;
+    end = buf + n - 1;
     start = end > buf ? memrchr(buf, '\n', (size_t)(end - buf)) : NULL;
     start = start ? start + 1 : buf;
     *ret_signed = memmem(start, (size_t)(end - start), "\"chain\":\"checkpoint\"", 20) != NULL;
@@ -244,6 +283,24 @@ static int lock_dir(struct journal_file *f, struct base_err *err)
     return BASE_OK; /* what else is wrong with the directory shows when the file is opened */
 }
 
+/* How old an open file is: by its first line, which says when it was begun. */
+static base_time age_of(int fd)
+{
+    static const char key[] = "{\"ts\":\"";
+    char head[sizeof key - 1 + 64];
+    ssize_t n = pread(fd, head, sizeof head, 0);
+    const char *end;
+    base_wall t;
+
+    if (n < (ssize_t)sizeof key || memcmp(head, key, sizeof key - 1) != 0)
+        return 0;
+    end = memchr(head + sizeof key - 1, '"', (size_t)n - (sizeof key - 1));
+    if (!end || base_rfc3339_parse(
+                    (struct base_str){head + sizeof key - 1, (size_t)(end - head) - (sizeof key - 1)}, &t))
+        return 0;
+    return base_time_max((base_time)(loop_wall() - t) * BASE_US, 0);
+}
+
 static int open_current(struct journal_file *f)
 {
     struct stat st;
@@ -254,8 +311,46 @@ static int open_current(struct journal_file *f)
     if (fstat(f->fd, &st) != 0)
         return errno;
     f->size = (uint64_t)st.st_size;
-    f->opened = loop_clock();
+    f->opened = loop_clock() - (f->max_age ? base_time_min(age_of(f->fd), f->max_age) : 0);
     return 0;
+}
+
+/* A new file at f->path goes on with the chain; the one that was written last is `old`. 0 or an errno: then
+ * it goes on being written. */
+static int next_file(struct journal_file *f)
+{
+    int old = f->fd, e;
+    uint64_t size = f->size;
+    base_time opened = f->opened;
+
+    e = open_current(f);
+    if (!e)
+        e = f->size ? EEXIST : write_own_line(f, false, 0);
+    if (!e) {
+        (void)close(old);
+        (void)sync_dir(f->dir);
+        return 0;
+    }
+    if (f->fd >= 0 && f->fd != old)
+        (void)close(f->fd);
+    f->fd = old;
+    f->size = size;
+    f->opened = opened;
+    return e;
+}
+
+/* Is the file that is written still the one at its path? What is written to one that was deleted is gone with
+ * this process, what is written to one that was moved away belongs to no trail: neither is durable. A new
+ * file then goes on with the chain, and shows by it that something is missing. 0 or an errno. */
+static int still_there(struct journal_file *f)
+{
+    struct stat mine, there;
+
+    if (fstat(f->fd, &mine) != 0)
+        return errno;
+    if (stat(f->path, &there) == 0 && there.st_ino == mine.st_ino && there.st_dev == mine.st_dev)
+        return 0;
+    return next_file(f);
 }
 
 int journal_file_open(struct journal_file *f, const struct journal_config *cfg, struct base_err *err)
@@ -320,13 +415,15 @@ void journal_file_close(struct journal_file *f)
 
 int journal_file_append(struct journal_file *f, struct base_str batch)
 {
+    int e = still_there(f); /* before the chain is looked at: it may write a line */
     struct audit_chain next = f->chain;
     uint64_t lines = f->unsigned_lines;
     base_time now = loop_clock();
     size_t at = 0;
     bool sign;
-    int e;
 
+    if (e)
+        return e;
     base_buf_reset(&f->sealed);
     while (at < batch.len) {
         const char *end = memchr(batch.ptr + at, '\n', batch.len - at);
@@ -399,27 +496,19 @@ static void retain(struct journal_file *f)
 int journal_file_rotate(struct journal_file *f, base_time now)
 {
     char path[512];
-    int old = f->fd, e;
+    int e;
 
     if (f->size < f->max_bytes && (!f->max_age || now - f->opened < f->max_age))
         return 0;
     rotated_path(f, f->chain.seq, path, sizeof path);
     if (rename(f->path, path) != 0)
         return errno;
-    e = open_current(f);
-    if (!e)
-        e = f->size ? EEXIST : write_own_line(f, false, 0);
+    e = next_file(f);
     if (e) { /* go on with the old file under its old name */
-        if (f->fd >= 0 && f->fd != old)
-            (void)close(f->fd);
-        f->fd = old;
         (void)rename(path, f->path);
-        f->size = (uint64_t)lseek(old, 0, SEEK_END);
         return e;
     }
-    (void)close(old);
     f->rotations++;
-    (void)sync_dir(f->dir);
     retain(f);
     return 0;
 }

@@ -9,10 +9,12 @@
 #include "loop/loop.h"
 
 #define LINE_MAX_BYTES 4096
+#define AGAIN BASE_SEC /* lines that were kept are tried again after so long, or with the next one */
 
 struct entry { /* one line that somebody waits for */
     uint64_t ask;
     bool durable;
+    size_t at, len; /* in the queue's bytes */
     struct entry *next;
 };
 
@@ -35,6 +37,8 @@ struct journal {
     struct entry *queued, **queued_tail;     /* in the queue */
     struct entry *finished, **finished_tail; /* written or refused by the disk; not yet reported */
     size_t n_queued_lines, n_busy_lines;
+    size_t n_kept; /* of the queued, its first: the disk refused them, nobody waits for them */
+    base_time again_at;
     bool stop;
     struct journal_stats stats;
 
@@ -97,6 +101,62 @@ static void wait_until(struct journal *j, base_time due)
     (void)pthread_cond_timedwait(&j->more, &j->lock, &until);
 }
 
+static size_t count_lines(const char *p, size_t n)
+{
+    size_t lines = 0;
+
+    for (const char *end; n && (end = memchr(p, '\n', n)); lines++) {
+        n -= (size_t)(end - p) + 1;
+        p = end + 1;
+    }
+    return lines;
+}
+
+/* The disk refused `batch`. A line that somebody waits for is refused with its operation; one that only
+ * reports what has happened (an expiry, the sum of refusals) stays at the head of the queue, of which such
+ * lines may fill a half: the oldest are kept. Under the lock. Returns how many lines are given up. */
+static size_t keep(struct journal *j, struct base_buf *batch, const struct entry *asked, size_t lines)
+{
+    size_t to = 0, from = 0, kept, shift;
+    struct base_buf swap;
+
+    for (const struct entry *e = asked; e; e = e->next) {
+        memmove(batch->data + to, batch->data + from, e->at - from);
+        to += e->at - from;
+        from = e->at + e->len;
+    }
+    if (from < batch->len) {
+        memmove(batch->data + to, batch->data + from, batch->len - from);
+        to += batch->len - from;
+    }
+    kept = count_lines(batch->data, to);
+    for (; kept > j->max_lines / 2 || (kept && to + j->queue.len > batch->max); kept--) {
+        const char *end = memrchr(batch->data, '\n', to - 1);
+
+        to = end ? (size_t)(end - batch->data) + 1 : 0;
+    }
+    if (j->stop || !kept)
+        return lines;
+    batch->len = shift = to;
+    if (base_buf_add(batch, j->queue.data, j->queue.len))
+        return lines; /* no memory */
+    for (struct entry *e = j->queued; e; e = e->next)
+        e->at += shift;
+    swap = *batch;
+    *batch = j->queue;
+    j->queue = swap;
+    j->n_queued_lines += kept;
+    j->n_kept = kept;
+    j->again_at = base_time_add(loop_clock(), AGAIN);
+    return lines - kept;
+}
+
+/* Is there something to write now? Kept lines alone wait for their time. Under the lock. */
+static bool idle(const struct journal *j)
+{
+    return !j->n_queued_lines || (j->n_queued_lines == j->n_kept && loop_clock() < j->again_at);
+}
+
 static void *writer(void *arg)
 {
     struct journal *j = arg;
@@ -110,13 +170,15 @@ static void *writer(void *arg)
         size_t lines;
         int e;
 
-        while (!j->n_queued_lines && !j->stop) {
+        while (idle(j) && !j->stop) {
             base_time due = journal_file_checkpoint_due(&j->file);
 
-            if (due == BASE_TIME_NEVER)
-                (void)pthread_cond_wait(&j->more, &j->lock);
-            else if (due <= loop_clock())
+            if (due <= loop_clock())
                 sign(j, false);
+            else if (j->n_kept)
+                wait_until(j, base_time_min(due, j->again_at));
+            else if (due == BASE_TIME_NEVER)
+                (void)pthread_cond_wait(&j->more, &j->lock);
             else
                 wait_until(j, due);
         }
@@ -133,7 +195,7 @@ static void *writer(void *arg)
         j->queued_tail = &j->queued;
         lines = j->n_queued_lines;
         j->n_busy_lines = lines;
-        j->n_queued_lines = 0;
+        j->n_queued_lines = j->n_kept = 0;
         (void)pthread_mutex_unlock(&j->lock);
 
         e = journal_file_append(&j->file, (struct base_str){batch.data, batch.len});
@@ -146,11 +208,13 @@ static void *writer(void *arg)
         j->stats.syncs++;
         j->stats.healthy = e == 0;
         if (e) {
-            j->stats.failed += lines;
+            j->stats.failed += keep(j, &batch, mine, lines);
+            j->stats.kept = j->n_kept;
             (void)base_fmt(j->stats.reason, sizeof j->stats.reason, "%s: %s", j->file.path,
                            base_errno_name(e));
         } else {
             j->stats.durable += lines;
+            j->stats.kept = 0;
             j->stats.rotations = j->file.rotations;
             j->stats.reason[0] = '\0';
             from_file(j);
@@ -322,8 +386,11 @@ int journal_append(struct journal *j, struct base_str line, uint64_t ask)
         if (!e)
             return BASE_ENOMEM;
         e->ask = ask;
+        e->len = line.len;
     }
     (void)pthread_mutex_lock(&j->lock);
+    if (e)
+        e->at = j->queue.len;
     if (j->n_queued_lines + j->n_busy_lines >= j->max_lines)
         rc = BASE_EFULL;
     else

@@ -6,8 +6,10 @@
  * Driving. A thread of its own seals, appends and syncs; the thread that asks never waits. A line counts as
  * durable only after fdatasync returned 0; if that does not happen in time, or the disk refuses, the asker is
  * told `durable = false` and must not carry out what the record would have allowed (mission B5). A failed
- * write is cut back to the last whole line; what a crash tore off is cut away when the file is opened again,
- * and a torn line says so (audit/chain.h).
+ * write is cut back to the last whole line; lines that nobody waits for (an expiry, the sum of refusals) are
+ * then kept, as many as half of the queue, and tried again with the next line or after a second. What a crash
+ * tore off is cut away when the file is opened again, and a torn line says so (audit/chain.h). A file that
+ * was deleted or moved away meanwhile is replaced by a new one that goes on with the chain.
  *
  * The current file is <dir>/audit.jsonl, 0600. When it has grown or aged beyond its bound it is renamed to
  * audit-<number of its last line, 20 digits>.jsonl and a new one continues its chain. The oldest files are
@@ -56,6 +58,7 @@ int journal_append(struct journal *j, struct base_str line, uint64_t ask);
 
 struct journal_stats {
     uint64_t appended, durable, failed, late, syncs; /* lines, lines, lines, lines, fdatasync calls */
+    uint64_t kept; /* lines that wait for the disk to take them, after it refused them */
     uint64_t rotations, torn; /* files that were closed, unfinished lines that were found */
     uint64_t seq;             /* number of the last durable line */
     uint64_t checkpoints;     /* signed */

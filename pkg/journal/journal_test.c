@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -500,4 +501,227 @@ Test(journal, the_gap_in_a_copy_is_said_when_it_ends)
                    (unsigned long long)stats.missed);
     cr_assert_eq(strncmp(copy, text, strlen(text)), 0, "%s", copy);
     free(copy);
+}
+
+/* ---- what a broken disk leaves behind
+ * ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t size_of(const char *path)
+{
+    struct stat st;
+
+    cr_assert_eq(stat(path, &st), 0);
+    return (uint64_t)st.st_size;
+}
+
+/* A power loss can leave a file longer than what was written, with zeros at its end. */
+Test(journal, a_long_unfinished_end_costs_no_line_before_it)
+{
+    static const off_t zeros[] = {1, 65535, 65536, 65537, 200000};
+    struct journal_config cfg = {.node = "edge1"};
+    struct journal_stats stats;
+    char dir[64], path[128];
+
+    for (size_t i = 0; i < sizeof zeros / sizeof zeros[0]; i++) {
+        struct audit_verifier v;
+
+        temp_dir(dir);
+        cr_assert_eq(append_some(dir, &cfg, 3, &stats), 3);
+        (void)base_fmt(path, sizeof path, "%s/audit.jsonl", dir);
+        cr_assert_eq(truncate(path, (off_t)size_of(path) + zeros[i]), 0);
+        cr_assert_eq(append_some(dir, &cfg, 1, &stats), 1);
+        v = verify(dir);
+        cr_assert_eq(v.records, 4, "%ld zeros: %lu records", (long)zeros[i], (unsigned long)v.records);
+        cr_assert_eq(v.torn, 1);
+    }
+}
+
+Test(journal, a_long_file_without_a_line_is_foreign_and_left_alone)
+{
+    struct journal_config cfg = {.node = "edge1"};
+    struct base_err err = {0};
+    struct journal *j = NULL;
+    struct loop *l;
+    char dir[64], path[128];
+
+    cfg.dir = temp_dir(dir);
+    (void)base_fmt(path, sizeof path, "%s/audit.jsonl", dir);
+    (void)close(open(path, O_WRONLY | O_CREAT, 0600));
+    cr_assert_eq(truncate(path, 100000), 0);
+    cr_assert_eq(loop_new(&l, NULL), BASE_OK);
+    cr_assert_eq(journal_new(&j, l, &cfg, on_done, NULL, &err), BASE_EINVAL);
+    cr_assert_not_null(strstr(err.msg, "empty directory"));
+    cr_assert_eq(size_of(path), 100000);
+    loop_free(l);
+}
+
+/* A memfd that may not shrink stands in for a disk on which cutting back fails, too. */
+Test(journal, what_could_not_be_cut_back_goes_before_the_next_line)
+{
+    struct rlimit old, tight = {.rlim_cur = 600};
+    struct seen seen = {0};
+    struct journal *j;
+    struct loop *l;
+    char dir[64], path[128], to[64];
+    int fd = memfd_create("trail", MFD_ALLOW_SEALING);
+
+    (void)signal(SIGXFSZ, SIG_IGN);
+    (void)getrlimit(RLIMIT_FSIZE, &old);
+    tight.rlim_max = old.rlim_max;
+    temp_dir(dir);
+    (void)base_fmt(path, sizeof path, "%s/audit.jsonl", dir);
+    (void)base_fmt(to, sizeof to, "/proc/self/fd/%d", fd);
+    cr_assert_eq(symlink(to, path), 0);
+    cr_assert_eq(loop_new(&l, NULL), BASE_OK);
+    cr_assert_eq(journal_new(&j, l, &(struct journal_config){.dir = dir}, on_done, &seen, NULL), BASE_OK);
+    cr_assert_eq(journal_append(j, BASE_STR("{\"n\":1}\n"), 1), BASE_OK);
+    wait_for(l, &seen, 1);
+    cr_assert_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    for (uint64_t i = 2; i <= 6; i++) { /* until one does not fit */
+        cr_assert_eq(journal_append(j,
+                                    BASE_STR("{\"second\":\"seventy bytes and more of a line that does not "
+                                             "fit into the rest of it\"}\n"),
+                                    i),
+                     BASE_OK);
+        wait_for(l, &seen, (unsigned)i);
+    }
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+    cr_assert_lt(seen.durable, 6);
+    /* half a line is there and cannot be taken away: nothing may be called durable behind it */
+    unsigned before = seen.durable;
+    cr_assert_eq(journal_append(j, BASE_STR("{\"n\":3}\n"), 7), BASE_OK);
+    wait_for(l, &seen, 7);
+    cr_assert_eq(seen.durable, before);
+    cr_assert_lt(verify(dir).torn, 2);
+    journal_free(j);
+    (void)close(fd);
+    loop_free(l);
+}
+
+/* An operator who makes room by deleting the file, a logrotate that moves it away. */
+Test(journal, a_file_that_was_deleted_or_moved_is_replaced_and_the_gap_shows)
+{
+    for (int moved = 0; moved < 2; moved++) {
+        struct journal_stats stats;
+        struct seen seen = {0};
+        struct journal *j;
+        struct loop *l;
+        char dir[64], path[128], away[128];
+
+        temp_dir(dir);
+        (void)base_fmt(path, sizeof path, "%s/audit.jsonl", dir);
+        (void)base_fmt(away, sizeof away, "%s/old", dir);
+        cr_assert_eq(loop_new(&l, NULL), BASE_OK);
+        cr_assert_eq(journal_new(&j, l, &(struct journal_config){.dir = dir}, on_done, &seen, NULL), BASE_OK);
+        cr_assert_eq(journal_append(j, BASE_STR("{\"n\":1}\n"), 1), BASE_OK);
+        wait_for(l, &seen, 1);
+        cr_assert_eq(moved ? rename(path, away) : unlink(path), 0);
+        cr_assert_eq(journal_append(j, BASE_STR("{\"n\":2}\n"), 2), BASE_OK);
+        wait_for(l, &seen, 2);
+        cr_assert_eq(seen.durable, 2);
+        cr_assert_eq(verify(dir).records, 1); /* the new file by itself */
+        journal_stats(j, &stats);
+        cr_assert_eq(stats.seq, 4, "%lu", (unsigned long)stats.seq); /* two starts, two records: one chain */
+        /* a file that is not ours at that path: nothing is durable until it is gone */
+        cr_assert_eq(unlink(path), 0);
+        {
+            FILE *f = fopen(path, "we");
+
+            cr_assert_not_null(f);
+            (void)fputs("hello\n", f);
+            (void)fclose(f);
+        }
+        cr_assert_eq(journal_append(j, BASE_STR("{\"n\":3}\n"), 3), BASE_OK);
+        wait_for(l, &seen, 3);
+        cr_assert_eq(seen.durable, 2);
+        cr_assert_eq(size_of(path), 6);
+        cr_assert_eq(unlink(path), 0);
+        cr_assert_eq(journal_append(j, BASE_STR("{\"n\":4}\n"), 4), BASE_OK);
+        wait_for(l, &seen, 4);
+        cr_assert_eq(seen.durable, 3);
+        cr_assert_eq(verify(dir).records, 1);
+        journal_free(j);
+        loop_free(l);
+    }
+}
+
+/* What only reports is not lost with a full disk: in the trail when there is room again, in its order, and
+ * without the lines whose operations were refused. */
+Test(journal, lines_that_nobody_waits_for_outlast_a_full_disk)
+{
+    struct rlimit old, tight = {.rlim_cur = 300};
+    struct journal_stats stats;
+    struct seen seen = {0};
+    struct journal *j;
+    struct loop *l;
+    char dir[64], path[128], text[8192];
+    base_time until;
+    uint64_t syncs;
+    FILE *f;
+    size_t n;
+
+    (void)signal(SIGXFSZ, SIG_IGN);
+    (void)getrlimit(RLIMIT_FSIZE, &old);
+    tight.rlim_max = old.rlim_max;
+    temp_dir(dir);
+    (void)base_fmt(path, sizeof path, "%s/audit.jsonl", dir);
+    cr_assert_eq(loop_new(&l, NULL), BASE_OK);
+    cr_assert_eq(
+        journal_new(&j, l, &(struct journal_config){.dir = dir, .max_lines = 16}, on_done, &seen, NULL),
+        BASE_OK);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    for (unsigned i = 1; i <= 3; i++) {
+        char line[32];
+
+        (void)base_fmt(line, sizeof line, "{\"expiry\":%u}\n", i);
+        cr_assert_eq(journal_append(j, base_str_of(line), 0), BASE_OK);
+        (void)base_fmt(line, sizeof line, "{\"takeover\":%u}\n", i);
+        cr_assert_eq(journal_append(j, base_str_of(line), i), BASE_OK);
+        wait_for(l, &seen, i);
+    }
+    cr_assert_eq(seen.durable, 0);
+    journal_stats(j, &stats);
+    cr_assert_not(stats.healthy);
+    cr_assert_eq(stats.failed, 3);
+    cr_assert_eq(stats.kept, 3);
+    until = loop_clock() + 10 * BASE_SEC;
+    while (stats.kept < 8 && loop_clock() < until) {
+        (void)journal_append(j, BASE_STR("{\"more\":1}\n"), 0);
+        journal_stats(j, &stats);
+    }
+    for (unsigned i = 4; i <= 7; i++) { /* bounded: a half is left for those who wait */
+        cr_assert_eq(journal_append(j, BASE_STR("{\"takeover\":9}\n"), i), BASE_OK);
+        wait_for(l, &seen, i);
+        cr_assert_eq(journal_append(j, BASE_STR("{\"more\":2}\n"), 0), BASE_OK);
+    }
+    cr_assert_eq(seen.durable, 0);
+    (void)usleep(50000);
+    journal_stats(j, &stats);
+    cr_assert_eq(stats.kept, 8);
+    syncs = stats.syncs;
+    (void)usleep(300000);
+    journal_stats(j, &stats);
+    cr_assert_leq(stats.syncs, syncs + 1, "a full disk is tried %lu times in 0.3 s",
+                  (unsigned long)(stats.syncs - syncs));
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+    until = loop_clock() + 10 * BASE_SEC; /* by itself: nothing else is written */
+    do {
+        (void)usleep(20000);
+        journal_stats(j, &stats);
+    } while ((!stats.healthy || stats.kept) && loop_clock() < until);
+    cr_assert(stats.healthy, "%s", stats.reason);
+    cr_assert_geq(verify(dir).records, 8);
+    cr_assert_leq(verify(dir).records, 16);
+    f = fopen(path, "re");
+    cr_assert_not_null(f);
+    n = fread(text, 1, sizeof text - 1, f);
+    text[n] = '\0';
+    (void)fclose(f);
+    cr_assert_null(strstr(text, "takeover"));
+    cr_assert_lt(strstr(text, "\"expiry\":1"), strstr(text, "\"expiry\":2"));
+    cr_assert_lt(strstr(text, "\"expiry\":2"), strstr(text, "\"expiry\":3"));
+    cr_assert_lt(strstr(text, "\"expiry\":3"), strstr(text, "\"more\""));
+    journal_free(j);
+    loop_free(l);
 }
