@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "audit/chain.h"
+#include "base/mem.h"
 #include "loop/loop.h"
 
 struct seen {
@@ -724,4 +725,36 @@ Test(journal, lines_that_nobody_waits_for_outlast_a_full_disk)
     cr_assert_lt(strstr(text, "\"expiry\":3"), strstr(text, "\"more\""));
     journal_free(j);
     loop_free(l);
+}
+
+/* The age that rotates a file is the file's, not the process's. */
+Test(journal, a_file_is_as_old_as_its_first_line)
+{
+    static const int hours[] = {0, 2, -2}; /* a clock that was set back makes no file old */
+
+    for (size_t i = 0; i < sizeof hours / sizeof hours[0]; i++) {
+        base_cleanup(base_hasher_freep) struct base_hasher *h = base_hasher_new();
+        struct journal_config cfg = {.node = "edge1", .max_age = 3600 * BASE_SEC};
+        struct audit_chain chain = {.seq = 0};
+        struct journal_stats stats;
+        char dir[64], path[128];
+        struct base_buf b;
+        FILE *f;
+
+        temp_dir(dir);
+        (void)base_fmt(path, sizeof path, "%s/audit.jsonl", dir);
+        base_buf_init(&b, 4096);
+        cr_assert_eq(
+            audit_chain_start(&chain, h, &b, loop_wall() - (base_wall)hours[i] * 3600 * 1000000, "edge1"),
+            BASE_OK);
+        f = fopen(path, "we");
+        cr_assert_not_null(f);
+        cr_assert_eq(fwrite(b.data, 1, b.len, f), b.len);
+        (void)fclose(f);
+        base_buf_fini(&b);
+        cr_assert_eq(append_some(dir, &cfg, 2, &stats), 2);
+        cr_assert_eq(stats.rotations, hours[i] > 0 ? 1 : 0, "%d hours: %lu", hours[i],
+                     (unsigned long)stats.rotations);
+        cr_assert_eq(verify(dir).records, 2);
+    }
 }
