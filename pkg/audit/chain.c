@@ -256,6 +256,15 @@ static enum audit_flaw checkpoint_line(struct audit_verifier *v, struct base_str
     return flawed(v, AUDIT_FLAW_SIGNATURE);
 }
 
+/* Can these bytes be what a crash left of a first line? */
+static bool begins_a_line(struct base_str s)
+{
+    static const char head[] = "{\"ts\":\"";
+    size_t n = s.len < sizeof head - 1 ? s.len : sizeof head - 1;
+
+    return s.len > 0 && s.len < HASH_TAIL_SIZE + 400 && memcmp(s.ptr, head, n) == 0;
+}
+
 enum audit_flaw audit_verifier_line(struct audit_verifier *v, struct base_hasher *h, struct base_str line,
                                     bool whole)
 {
@@ -271,6 +280,8 @@ enum audit_flaw audit_verifier_line(struct audit_verifier *v, struct base_hasher
     v->lines++;
     if (v->torn_end)
         return flawed(v, AUDIT_FLAW_TORN);
+    if (!whole && !v->begun && !begins_a_line(line)) /* all that there is, and no part of a trail */
+        return flawed(v, AUDIT_FLAW_FORM);
     if (!whole) { /* what a crash tore off: nothing may come after it */
         v->torn_end = true;
         v->torn++;

@@ -336,3 +336,28 @@ Test(audit_chain, a_trail_that_was_written_anew_is_found_by_its_checkpoints)
     base_buf_fini(&forged);
     base_buf_fini(&out);
 }
+
+Test(audit_chain, what_cannot_be_left_of_a_first_line_is_no_torn_trail)
+{
+    static char zeros[60000];
+    static const struct {
+        struct base_str s;
+        bool good;
+    } rows[] = {{BASE_STR("{"), true},
+                {BASE_STR("{\"ts\":\"2026"), true},
+                {BASE_STR("garbage"), false},
+                {BASE_STR(" {\"ts\":\""), false},
+                {BASE_STR("{\"event\":\"acquire\""), false},
+                {{zeros, 1}, false},
+                {{zeros, sizeof zeros}, false}};
+    base_cleanup(base_hasher_freep) struct base_hasher *h = base_hasher_new();
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct audit_verifier v;
+
+        audit_verifier_init(&v);
+        audit_verifier_file(&v);
+        (void)audit_verifier_line(&v, h, rows[i].s, false);
+        cr_assert_eq(audit_verifier_end(&v), rows[i].good ? AUDIT_FLAW_NONE : AUDIT_FLAW_FORM, "row %zu", i);
+    }
+}

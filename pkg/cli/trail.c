@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "audit/chain.h"
 #include "journal/trail.h"
 
 void cli_trail_init(struct cli_trail *t, size_t limit)
@@ -92,15 +93,33 @@ void cli_trail_add(struct cli_trail *t, const struct audit_line *l)
 struct reading {
     struct cli_trail *t;
     const struct audit_query *q;
+    struct base_hasher *hasher;
+    struct audit_verifier v; /* of the files that are read; a trail may begin in the middle */
+    char path[512];
 };
 
 static bool want_file(void *arg, const char *path, uint64_t last_seq, base_wall mtime)
 {
-    const struct reading *r = arg;
+    struct reading *r = arg;
 
-    (void)path;
     (void)last_seq;
-    return !(r->q->since && mtime + 5000000 < r->q->since); /* nothing in it is that new */
+    if (r->q->since && mtime + 5000000 < r->q->since) { /* nothing in it is that new */
+        if (!r->v.flaw)
+            audit_verifier_init(&r->v); /* the next one follows nothing that was read */
+        return false;
+    }
+    audit_verifier_file(&r->v);
+    (void)base_fmt(r->path, sizeof r->path, "%s", path);
+    return true;
+}
+
+/* What is shown is shown as found; a trail that was changed is no evidence, and that is said. */
+static void check(struct reading *r, struct base_str line, bool whole)
+{
+    if (r->v.flaw || !audit_verifier_line(&r->v, r->hasher, line, whole))
+        return;
+    cli_trail_blind(r->t, "%s:%llu: %s: what comes from there on is no evidence; run `audit verify`", r->path,
+                    (unsigned long long)r->v.flaw_line, audit_flaw_name(r->v.flaw));
 }
 
 static int on_line(void *arg, uint64_t number, struct base_str line, bool whole)
@@ -108,6 +127,7 @@ static int on_line(void *arg, uint64_t number, struct base_str line, bool whole)
     struct reading *r = arg;
     struct audit_line l;
 
+    check(r, line, whole);
     if (number != 1 && whole && !audit_may_match(r->q, line))
         return BASE_OK;
     if (!whole || audit_parse(line, &l)) {
@@ -123,15 +143,19 @@ static int on_line(void *arg, uint64_t number, struct base_str line, bool whole)
 
 void cli_trail_read(struct cli *c, struct cli_trail *t, const struct audit_query *q, size_t from)
 {
-    struct reading r = {t, q};
+    struct reading r = {.t = t, .q = q, .hasher = base_hasher_new()};
     struct journal_reader jr = {&r, want_file, on_line};
 
-    for (size_t i = from; i < c->a.n_rest; i++) {
+    if (!r.hasher)
+        cli_trail_blind(t, "no memory to read audit files");
+    for (size_t i = from; i < c->a.n_rest && r.hasher; i++) {
         struct base_err err = {0};
 
+        audit_verifier_init(&r.v);
         if (journal_read(c->a.rest[i], &jr, &err))
             cli_trail_blind(t, "%s", err.msg);
     }
+    base_hasher_free(r.hasher);
     if (c->a.from_agents || c->a.n_agents)
         cli_trail_agents(c, t, q);
     trim(t);

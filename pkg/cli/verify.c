@@ -159,6 +159,8 @@ static int verify_all(struct cli *c, struct run *r, const struct base_key *const
         rc = journal_read(c->a.rest[i], &jr, &err);
         if (rc && rc != BASE_ECLOSED) {
             code = cli_fail(c, CLI_EXIT_BLIND, "%s", err.msg);
+            if (r->v.flaw) /* found before: not less wrong for what cannot be read */
+                conclude(r);
             r->any = false;
         }
     }

@@ -205,6 +205,12 @@ forge; sed -i '2{h;d};3{G}' "$V/audit.jsonl"
 check "two lines swapped" flaw 2
 forge; sed -i '3p' "$V/audit.jsonl"
 check "a line twice" flaw 4
+forge; sed -i '3s/"masque.edge1"/"masque.edge2"/' "$V/audit.jsonl"
+check "edited, and read as evidence: said" says "not seen: $V/audit.jsonl:3: .*no evidence" 0 "$BIN/kubectl-holdfast" audit show --since 1h "$V"
+check "not edited: not said" bash -c '! "$1" audit show --since 1h "$2" 2>&1 | grep "no evidence"' _ "$BIN/kubectl-holdfast" "$DIR/audit"
+check "a flaw is not hidden by what cannot be read" says "FLAW.*$V/audit.jsonl:3: " 1 "$BIN/kubectl-holdfast" audit verify "$V/audit.jsonl" "$V/nope"
+printf 'no trail' >"$V/audit.jsonl"
+check "something else in its place, without an end of line" flaw 1
 forge; printf '{"ts":' >>"$V/audit.jsonl"
 check "torn at the end: good, and said" says 'a crash tore off' 0 "$BIN/kubectl-holdfast" audit verify "$V"
 forge; : >"$V/audit.jsonl"
