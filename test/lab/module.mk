@@ -27,9 +27,15 @@ test-deps:
 
 .PHONY: test-run-tests
 SUITES += test-run-tests
-## test-run-tests hack/run-tests.sh: what counts as a failure, and what an interrupt does to a suite (seconds)
+## test-run-tests hack/run-tests.sh and sum-results.sh: what counts as a failure, and what an interrupt does to a suite (seconds)
 test-run-tests:
 	@hack/run-tests.sh run-tests hack/run-tests_test.sh
+
+.PHONY: test-layers
+SUITES += test-layers
+## test-layers    breaks each rule of the layers once, in a copy of the tree; the build or hack/check-layers.sh has to notice
+test-layers:
+	@hack/run-tests.sh layers hack/check-layers_test.sh
 
 SCENARIOS_LONG := two_apis double_takeover_back
 SCENARIOS := $(filter-out lib $(SCENARIOS_LONG),$(notdir $(basename $(wildcard test/lab/scenarios/*.sh))))
