@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Test of run-tests.sh: what counts as a failure, and that an interrupted suite is ended and not left running.
+# Test of run-tests.sh and sum-results.sh: what counts as a failure, and that an interrupted suite is ended and not left running.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=test/lab/lib/check.sh
@@ -64,4 +64,22 @@ interrupted INT 'echo $$ >pid; trap "" TERM; touch ready; while :; do sleep 0.1;
 check "the second Ctrl-C kills it" eventually 5 dead
 suite 'trap "echo 1 passed, 0 failed; exit 0" INT; kill -INT $$; sleep 5; echo 0 passed, 1 failed; exit 1'
 check "SIGINT is not ignored in a suite" status 0
+
+# ---- sum-results.sh
+sum() { "${run%/*}/sum-results.sh"; }
+results() { # FILE "PASSED FAILED"...
+    rm -rf build/results
+    while [ $# -gt 0 ]; do mkdir -p "build/results/${1%/*}"; echo "$2 1" >"build/results/$1"; shift 2; done
+}
+results gcc/a '3 0' gcc/b '4 0' gcc-address-undefined/a '3 0' gcc-thread/c '2 0'
+check "sum: all good" sum
+check "sum: the last line" test "$(sum | tail -n 1)" = "12 passed, 0 failed"
+results gcc/a '3 0' gcc/b '4 1'
+check "sum: a failure" fails_with "7 passed, 1 failed" sum
+results gcc/a '3 0' gcc-address-undefined/a '2 0'
+check "sum: a test less with sanitizers" fails_with "gcc-address-undefined/a: 2 tests, but 3 without sanitizers" sum
+results gcc/a '0 0'
+check "sum: nothing passed" fails_with "0 passed, 0 failed" sum
+rm -rf build/results
+check "sum: nothing ran" fails_with "0 passed, 0 failed" sum
 checks_done
