@@ -51,3 +51,9 @@ test-foundation-driver: $(BUILD)/bin/holdfast-foundation
 ## mutants-foundation  removes each rule of the foundation's core once; fails unless a test notices (3 minutes)
 mutants-foundation: $(BUILD)/test/foundation-core
 	@hack/run-tests.sh $(VARIANT)/mutants-foundation $(FND)/mutants.sh $(BUILD)
+# Each part of the gate's deadline, and what each is anchored at.
+GATE_MUTANTS := deadline-renewal deadline-service deadline-proof deadline-proof-of-claims deadline-proof-of-services deadline-smaller-lease \
+  deadline-extend-by-event deadline-shorten deadline-in-the-proof renewal-ahead renewal-other-boot valid-until-clamp valid-until-once proof-id
+.PHONY: mutants-gate
+mutants-gate: $(BUILD)/test/foundation-core
+	@hack/run-tests.sh $(VARIANT)/mutants-gate $(FND)/mutants.sh $(BUILD) $(GATE_MUTANTS)

@@ -173,5 +173,9 @@ run restart-conversion service 's->deadline = r->deadline; return;' 'r->deadline
 run restart-leaves-gates gate 'if (!cl->kern.active || v->may == FND_MAY_UNKNOWN)
         return false;' 'if (!cl->kern.active) return false;'
 run restart-scan claim 'if (!(o->meta.deleting && gates) &&' 'if (1 || !(o->meta.deleting && gates) &&'
+if [ ${#only[@]} -gt 0 ] && [ $((passed + failed)) != ${#only[@]} ]; then
+    echo "  of ${#only[@]} names only $((passed + failed)) are known: ${only[*]}"
+    failed=$((failed + 1))
+fi
 echo "foundation-mutants: $passed passed, $failed failed"
 [ "$failed" = 0 ]

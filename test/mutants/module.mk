@@ -6,8 +6,8 @@ MUTANTS_CORE := build/mutants
 mutants-core-build:
 	@$(MAKE) -s --no-print-directory BUILD=$(MUTANTS_CORE) SAN= OPT=-O1 CFLAGS=-DHOLDFAST_MUTANTS \
 	  $(MUTANTS_CORE)/test/lease $(MUTANTS_CORE)/test/authority $(MUTANTS_CORE)/test/session >/dev/null
-## mutants-core   removes each guard of the ownership core in turn; fails unless a test notices every one
-mutants-core: mutants-core-build
+## mutants-core   removes each guard of the ownership core in turn, and each part of the gate's deadline; fails unless a test notices every one
+mutants-core: mutants-core-build mutants-gate
 	@hack/run-tests.sh $(VARIANT)/mutants-core test/mutants/core.sh $(MUTANTS_CORE)
 SUITES += mutants-core
 
