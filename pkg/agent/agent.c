@@ -402,6 +402,9 @@ static int start_data(struct agent *a, struct base_err *err)
                .ping = a->cfg.h2_ping * BASE_SEC,
                .dead = 3 * a->cfg.h2_ping * BASE_SEC,
                .blocked = a->cfg.h2_blocked * BASE_SEC},
+        .tenant = {.sessions = (uint32_t)a->cfg.tenant_sessions,
+                   .requests = (uint32_t)a->cfg.tenant_requests,
+                   .packets = (uint32_t)a->cfg.tenant_packets},
         .rate = {.packets = (uint32_t)a->cfg.session_packets, .bytes = (uint64_t)a->cfg.session_bytes},
         .gap = a->timing.gap,
         .log = a->log};

@@ -44,7 +44,8 @@ struct agent_config {
     int64_t max_connectors, max_services, max_attachments;
     int64_t max_connections, max_per_source, max_handshakes, handshake_rate, handshake_seconds, idle_seconds,
         queue_ms;
-    int64_t queue_packets, queue_bytes, header_bytes, session_packets, session_bytes, h3_resets,
+    int64_t queue_packets, queue_bytes, header_bytes, session_packets, session_bytes, tenant_sessions,
+        tenant_requests, tenant_packets, h3_resets,
         header_seconds, capsule_seconds;
     int64_t h2_unsent, h2_window, h2_resets, h2_control, h2_small, h2_ping, h2_blocked;
     char health_listen[AGENT_ADDR_SIZE], metrics_listen[AGENT_ADDR_SIZE];

@@ -71,6 +71,7 @@ int agent_data_new(struct agent_data **ret, const struct agent_data_config *cfg,
         return base_err_set(err, BASE_ENOMEM, "no memory for the data thread");
     d->gap = cfg->gap > 0 ? cfg->gap : AGENT_GAP_DEFAULT;
     d->rate = cfg->rate;
+    d->tenant = cfg->tenant;
     d->tun_offload = !cfg->no_tun_offload;
     d->log = cfg->log;
     d->report = report;

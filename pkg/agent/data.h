@@ -48,6 +48,13 @@ struct agent_rate {
     uint32_t packets;
     uint64_t bytes;
 };
+/* What all connectors of one tenant may have or do together; 0 = no limit. Tenants are told apart by their
+ * certificates (see agent/data_flows.h); bearer tokens do not count. */
+struct agent_tenant_limits {
+    uint32_t sessions;
+    uint32_t requests; /* a second; a tenth of it, and 16 in any case, at once */
+    uint32_t packets;  /* a second, both directions; a tenth of it, and 64 in any case, at once */
+};
 struct agent_data_config {
     struct masque_h3_config
         h3; /* its events and arg are overwritten; also what HTTP/2 has in common with it */
@@ -56,6 +63,7 @@ struct agent_data_config {
     struct masque_h2_limits h2;
     base_time gap; /* 500 ms */
     struct agent_rate rate;
+    struct agent_tenant_limits tenant;
     struct loop_log *log;
 };
 /* Binds, loads certificates and starts the thread (so that bad input is reported here, by code and text). */
@@ -103,8 +111,8 @@ struct agent_data_stats {
     struct masque_h3_stats h3;
     struct masque_h2_stats h2;
     uint64_t tun_in, tun_out, tun_bytes_in, tun_bytes_out, drop_source, drop_destination, drop_malformed,
-        drop_hop_limit, drop_no_session, drop_fence, drop_tun_full, drop_rate, icmp_sent, gaps,
-        orders_refused, reports_refused;
+        drop_hop_limit, drop_no_session, drop_fence, drop_tun_full, drop_rate, drop_tenant,
+        full_tenant_sessions, full_tenant_requests, icmp_sent, gaps, orders_refused, reports_refused;
 };
 /* A snapshot (relaxed atomics); any thread. */
 void agent_data_stats(const struct agent_data *d, struct agent_data_stats *ret);

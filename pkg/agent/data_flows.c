@@ -3,6 +3,7 @@
 
 #include "agent/data.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "tun/prefix.h"
 
@@ -17,6 +18,8 @@ struct agent_flows {
     uint32_t *bucket;
     uint32_t mask, max, n, fresh, free_list; /* fresh: entries from here on were never used */
     struct tun_prefixes *prefixes;
+    uint64_t seed;
+    struct agent_tenant tenants[AGENT_TENANTS];
 };
 
 struct agent_flows *agent_flows_new(uint32_t max, uint64_t seed)
@@ -32,6 +35,7 @@ struct agent_flows *agent_flows_new(uint32_t max, uint64_t seed)
     if (!t)
         return NULL;
     t->max = max;
+    t->seed = seed;
     t->mask = buckets - 1;
     t->free_list = NONE;
     t->at = base_calloc(max, sizeof *t->at);
@@ -153,6 +157,9 @@ void agent_flows_remove(struct agent_flows *t, struct agent_flow *f)
     uint32_t i = (uint32_t)(f - t->at), *link = head_of(t, f->id);
 
     agent_flows_stop(t, f);
+    if (f->tenant)
+        f->tenant->flows--;
+    f->tenant = NULL;
     while (*link != i)
         link = &t->at[*link].next;
     *link = f->next;
@@ -192,6 +199,53 @@ bool agent_flow_rate(struct agent_flow *f, const struct agent_rate *r, base_time
     f->packets_at = packets;
     f->bytes_at = bytes;
     return true;
+}
+
+struct agent_tenant *agent_flows_tenant(struct agent_flows *t, const char *uri)
+{
+    const char *host = strstr(uri, "://");
+    uint64_t h;
+
+    if (!host || host[3] == '\0' || host[3] == '/')
+        return NULL;
+    h = base_fnv1a(t->seed ^ BASE_FNV1A, uri, (size_t)(host - uri) + 3 + strcspn(host + 3, "/"));
+    return &t->tenants[(h ^ h >> 32) % AGENT_TENANTS];
+}
+
+enum agent_tenant_verdict agent_tenant_request(struct agent_tenant *x, const struct agent_tenant_limits *l,
+                                               base_time now)
+{
+    base_time at;
+
+    if (!x)
+        return AGENT_TENANT_PASS;
+    if (l->sessions > 0 && x->flows >= l->sessions)
+        return AGENT_TENANT_SESSIONS;
+    at = spend(x->requests_at, l->requests, 16, now, 1);
+    if (at == 0)
+        return AGENT_TENANT_REQUESTS;
+    x->requests_at = at;
+    return AGENT_TENANT_PASS;
+}
+
+bool agent_tenant_packet(struct agent_tenant *x, const struct agent_tenant_limits *l, base_time now)
+{
+    base_time at;
+
+    if (!x || l->packets == 0)
+        return true;
+    at = spend(x->packets_at, l->packets, 64, now, 1);
+    if (at == 0)
+        return false;
+    x->packets_at = at;
+    return true;
+}
+
+void agent_flow_belongs(struct agent_flow *f, struct agent_tenant *x)
+{
+    f->tenant = x;
+    if (x)
+        x->flows++;
 }
 
 uint32_t agent_flows_count(const struct agent_flows *t)

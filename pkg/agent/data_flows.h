@@ -16,6 +16,7 @@
 
 struct agent_admit;
 struct agent_rate;
+struct agent_tenant_limits;
 struct fence_slot;
 
 enum agent_flow_state {
@@ -33,8 +34,19 @@ struct agent_flow {
     int ipproto;               /* likewise; -1 = anything */
     struct masque_rules rules; /* OPEN only; its destinations are the array below */
     struct masque_icmp6_bucket bucket;
+    struct agent_tenant *tenant;    /* NULL = not known; points into the table of agent_flows */
     base_time packets_at, bytes_at; /* when what it has sent is used up, at its rate; see agent_flow_rate */
     struct base_prefix destinations[64];
+};
+
+/* What all flows of one tenant have in common. A tenant is known before anything is asked or written: by the
+ * scheme and host of its certificates' URI ("spiffe://acme" of "spiffe://acme/site-1"). Tenants share
+ * AGENT_TENANTS entries by a keyed hash, so that nobody can make the table grow, nor choose whose budget is
+ * used up without the key. */
+enum { AGENT_TENANTS = 4096 };
+struct agent_tenant {
+    uint32_t flows;
+    base_time requests_at, packets_at; /* when what it has used is earned again */
 };
 
 struct agent_flows;
@@ -62,5 +74,16 @@ void agent_flows_drop_tun(struct agent_flows *t, uint32_t tun);
 /* May it send `len` bytes into the VPC now? True = yes, and counted. */
 bool agent_flow_rate(struct agent_flow *f, const struct agent_rate *r, base_time now, size_t len);
 uint32_t agent_flows_count(const struct agent_flows *t);
+
+/* The tenant of a URI; NULL when it has no host. */
+struct agent_tenant *agent_flows_tenant(struct agent_flows *t, const char *uri);
+enum agent_tenant_verdict { AGENT_TENANT_PASS = 0, AGENT_TENANT_SESSIONS, AGENT_TENANT_REQUESTS };
+/* May it have one flow more now? A request that passes is counted. NULL passes. */
+enum agent_tenant_verdict agent_tenant_request(struct agent_tenant *x, const struct agent_tenant_limits *l,
+                                               base_time now);
+/* One packet of it, in either direction: false = its budget is used up. NULL passes. */
+bool agent_tenant_packet(struct agent_tenant *x, const struct agent_tenant_limits *l, base_time now);
+/* The flow belongs to this tenant (NULL ok) from now until its end. */
+void agent_flow_belongs(struct agent_flow *f, struct agent_tenant *x);
 
 #endif

@@ -229,3 +229,58 @@ Test(agent_data_flows, rate_of_a_session)
     for (unsigned n = 0; n < 100000; n++)
         cr_assert(agent_flow_rate(&f, &(struct agent_rate){0}, t, 65535), "without a limit");
 }
+
+Test(agent_data_flows, tenants_of_uris)
+{
+    struct agent_flows *t = agent_flows_new(4, 7);
+    struct agent_tenant *acme = agent_flows_tenant(t, "spiffe://acme/site-1");
+
+    cr_assert_not_null(acme);
+    cr_expect_eq(agent_flows_tenant(t, "spiffe://acme/site-2"), acme);
+    cr_expect_eq(agent_flows_tenant(t, "spiffe://acme"), acme);
+    cr_expect_neq(agent_flows_tenant(t, "spiffe://acm/e/site-1"), acme);
+    cr_expect_neq(agent_flows_tenant(t, "https://acme/site-1"), acme);
+    cr_expect_neq(agent_flows_tenant(t, "spiffe://evil/site-1"), acme);
+    cr_expect_null(agent_flows_tenant(t, "urn:site-1"));
+    cr_expect_null(agent_flows_tenant(t, "spiffe://"));
+    cr_expect_null(agent_flows_tenant(t, "spiffe:///site-1"));
+    cr_expect_null(agent_flows_tenant(t, ""));
+    agent_flows_free(t);
+}
+
+Test(agent_data_flows, budgets_of_a_tenant)
+{
+    struct agent_flows *t = agent_flows_new(8, 7);
+    struct agent_tenant *x = agent_flows_tenant(t, "spiffe://acme/site-1");
+    struct agent_tenant_limits l = {.sessions = 3};
+    base_time now = 1000 * BASE_SEC;
+    unsigned n = 0;
+
+    for (uint64_t i = 1; i <= 3; i++) {
+        cr_assert_eq(agent_tenant_request(x, &l, now), AGENT_TENANT_PASS);
+        agent_flow_belongs(agent_flows_add(t, i), x);
+    }
+    cr_assert_eq(agent_tenant_request(x, &l, now), AGENT_TENANT_SESSIONS);
+    agent_flows_remove(t, agent_flows_find(t, 2));
+    cr_assert_eq(agent_tenant_request(x, &l, now), AGENT_TENANT_PASS, "one has ended");
+    cr_assert_eq(agent_tenant_request(NULL, &l, now), AGENT_TENANT_PASS, "not known");
+    cr_assert_eq(x->flows, 2);
+    l = (struct agent_tenant_limits){.requests = 500};
+    while (n < 1000 && agent_tenant_request(x, &l, now) == AGENT_TENANT_PASS)
+        n++;
+    cr_expect(n >= 49 && n <= 51, "%u requests at once", n);
+    cr_expect_eq(agent_tenant_request(x, &l, now), AGENT_TENANT_REQUESTS);
+    cr_expect_eq(agent_tenant_request(x, &l, now + BASE_SEC), AGENT_TENANT_PASS);
+    l = (struct agent_tenant_limits){.packets = 10000};
+    for (n = 0; n < 100000 && agent_tenant_packet(x, &l, now); n++)
+        ;
+    cr_expect(n >= 999 && n <= 1001, "%u packets at once", n);
+    n = 0;
+    for (base_time at = now; at < now + 10 * BASE_SEC; at += 20000)
+        n += agent_tenant_packet(x, &l, at);
+    cr_expect(n > 99000 && n < 101000, "%u packets in 10 s", n);
+    l.packets = 0;
+    for (n = 0; n < 100000; n++)
+        cr_assert(agent_tenant_packet(x, &l, now), "without a limit");
+    agent_flows_free(t);
+}

@@ -74,6 +74,7 @@ struct agent_data {
     /* set before the thread starts, constant afterwards */
     base_time gap;
     struct agent_rate rate;
+    struct agent_tenant_limits tenant;
     bool tun_offload;
     struct loop_log *log;
     struct loop_ring *orders, *reports;

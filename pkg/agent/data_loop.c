@@ -75,17 +75,48 @@ static struct agent_report *fresh_report(struct agent_data *d, enum agent_report
 
 /* ---- events of the endpoint
  * -------------------------------------------------------------------------------------- */
+/* Refuses what goes beyond its tenant's budget: control does not even hear of it. */
+static bool tenant_may(struct agent_data *d, const struct masque_request *rq, struct agent_tenant *tenant)
+{
+    const char *why =
+        "TenantSessions: this tenant has all the sessions that this node gives to one; end some, "
+        "or try another node";
+    unsigned after = 10;
+
+    switch (agent_tenant_request(tenant, &d->tenant, d->beat)) {
+    case AGENT_TENANT_PASS:
+        return true;
+    case AGENT_TENANT_SESSIONS:
+        d->n.full_tenant_sessions++;
+        break;
+    case AGENT_TENANT_REQUESTS:
+        d->n.full_tenant_requests++;
+        why = "TenantRequests: this tenant asks more often than this node lets one; try again a little later";
+        after = 1;
+        break;
+    }
+    (void)base_secret_free(rq->token);
+    (void)masque_endpoint_refuse(d->ends, rq->flow, 503, why, after);
+    return false;
+}
+
 void agent_data_on_request(void *arg, const struct masque_request *rq)
 {
     struct agent_data *d = arg;
-    struct agent_flow *f = d->n_waiting == 0 ? agent_flows_add(d->flows, rq->flow) : NULL;
+    struct agent_tenant *tenant =
+        rq->identity == MASQUE_IDENTITY_URI ? agent_flows_tenant(d->flows, rq->uri) : NULL;
+    struct agent_flow *f;
 
+    if (!tenant_may(d, rq, tenant))
+        return;
+    f = d->n_waiting == 0 ? agent_flows_add(d->flows, rq->flow) : NULL;
     if (!f) {
         (void)base_secret_free(rq->token);
         (void)masque_endpoint_refuse(d->ends, rq->flow, 503, "Overloaded: the agent is behind with its work",
                                      1);
         return;
     }
+    agent_flow_belongs(f, tenant);
     if (rq->target == MASQUE_TARGET_PREFIX)
         f->target = rq->prefix;
     f->ipproto = rq->ipproto;

@@ -161,6 +161,10 @@ void agent_data_on_packet(void *arg, uint64_t flow, uint8_t *pkt, size_t len)
     pass = pass_of(d, f);
     if (!pass)
         return;
+    if (!agent_tenant_packet(f->tenant, &d->tenant, d->beat)) {
+        d->n.drop_tenant++;
+        return;
+    }
     if (!agent_flow_rate(f, &d->rate, d->beat, len)) {
         d->n.drop_rate++;
         return;
@@ -217,6 +221,10 @@ static void on_tun_packet(void *arg, uint8_t *pkt, size_t len)
     pass = pass_of(d, f);
     if (!pass)
         return;
+    if (!agent_tenant_packet(f->tenant, &d->tenant, d->beat)) {
+        d->n.drop_tenant++;
+        return;
+    }
     v = masque_packet_to_client(&info, &f->rules, pkt, len);
     if (v != MASQUE_PASS) {
         count_drop(d, v);

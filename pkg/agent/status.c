@@ -236,6 +236,12 @@ static void metrics_limits_reached(struct base_buf *b, const struct agent_data_s
     for (unsigned i = 0; i < BASE_LEN(full); i++)
         (void)base_buf_addf(b, "holdfast_connections_refused_total{limit=\"%s\"} %llu\n", full[i].limit,
                             (unsigned long long)full[i].n);
+    head(b, "tenant_refused_total", "counter",
+         "Requests refused with 503 because their tenant has used up its share, by the limit that was reached.");
+    (void)base_buf_addf(b, "holdfast_tenant_refused_total{limit=\"tenantSessions\"} %llu\n",
+                        (unsigned long long)d->full_tenant_sessions);
+    (void)base_buf_addf(b, "holdfast_tenant_refused_total{limit=\"tenantRequests\"} %llu\n",
+                        (unsigned long long)d->full_tenant_requests);
     one(b, "udp_offload", "gauge",
         "1: HTTP/3 sends bursts at once (UDP_SEGMENT); 0: off, or the kernel refused.", d->h3.gso);
     one(b, "retries_total", "counter", "QUIC Retries: clients that had to show their address first.",
@@ -250,7 +256,7 @@ static void metrics_data(struct agent *a, struct base_buf *b)
     struct {
         const char *reason;
         uint64_t n;
-    } drops[10];
+    } drops[11];
 
     agent_data_stats(a->data, &d);
     drops[0].reason = "source", drops[0].n = d.drop_source;
@@ -263,6 +269,7 @@ static void metrics_data(struct agent *a, struct base_buf *b)
     drops[7].reason = "queue", drops[7].n = d.h3.drop_queue + d.h2.drop_queue;
     drops[8].reason = "early", drops[8].n = d.h3.drop_early + d.h2.drop_early;
     drops[9].reason = "rate", drops[9].n = d.drop_rate;
+    drops[10].reason = "tenant", drops[10].n = d.drop_tenant;
     both(b, "connections", "gauge", "Open connections, by transport.", d.h3.open_connections,
          d.h2.open_connections);
     both(b, "flows", "gauge", "Open CONNECT-IP requests, by transport.", d.h3.open_flows, d.h2.open_flows);

@@ -16,7 +16,7 @@ static int child(const struct scenario *s, const char *dir)
     static struct rig r;
 
     (void)alarm(180);
-    rig_open(&r, dir, 0);
+    rig_open(&r, dir, 0, &s->tenant);
     s->run(&r);
     rig_close(&r);
     (void)fflush(stdout);

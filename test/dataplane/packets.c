@@ -290,15 +290,76 @@ static void scope_of_the_request(struct rig *r)
     refused(r, rig_addr(7), "fd20::1:10", 64, 1, 0); /* a destination, but not of the request */
 }
 
+/* One tenant sends, asks and connects without end: it gets its share, and the other one loses nothing. */
+static void one_tenants_flood(struct rig *r)
+{
+    enum { RATE = 2000, STEPS = 500 };
+    unsigned sent = 0;
+
+    r->names[1] = r->names[2] = r->names[3] = "other-tenant";
+    NEED(r, rig_open_tun(r, 1, RIG_DEV), "device");
+    NEED(r, rig_session(r, 0, 2, 1) && rig_session(r, 1, 3, 1) && rig_session(r, 2, 4, 1), "sessions");
+    NEED(r, rig_flows(r, 0) && rig_flows(r, 1) && rig_flows(r, 2), "nothing passes");
+    /* Its sessions: a third one is refused, and control does not hear of it. */
+    r->n_seen = 0;
+    r->flows[3].client = dp_client_new(agent_data_port(r->d), r->dir, "other-tenant",
+                                       "/.well-known/masque/ip/*/*/", NULL, NULL);
+    for (int i = 0; i < 400 && dp_client_status(r->flows[3].client) == 0; i++)
+        rig_run(r, 5 * BASE_MS);
+    CHECK(r, dp_client_status(r->flows[3].client) == 503, "status %d", dp_client_status(r->flows[3].client));
+    CHECK(r, strstr(dp_client_body(r->flows[3].client), "TenantSessions"), "%s",
+          dp_client_body(r->flows[3].client));
+    for (unsigned i = 0; i < r->n_seen; i++)
+        CHECK(r, r->seen[i].kind != AGENT_REPORT_REQUEST, "control was asked");
+    /* Its packets, from two connectors, and into one of them from the VPC. */
+    uint64_t mine = r->flows[0].rx.n, theirs = r->rx.n + r->flows[1].rx.n;
+    base_time from = loop_clock();
+    for (int i = 0; i < STEPS; i++) {
+        for (int k = 0; k < 8; k++) {
+            (void)rig_up(r, 1, rig_addr(3), RIG_HOST, 64, 200);
+            (void)rig_up(r, 2, rig_addr(4), RIG_HOST, 64, 200);
+            (void)rig_down(r, rig_addr(3), 200);
+        }
+        sent += rig_down(r, rig_addr(2), 200);
+        rig_run(r, BASE_MS / 2);
+    }
+    struct agent_data_stats s = stats(r);
+    double took = (double)(loop_clock() - from) / (double)BASE_SEC;
+    mine = r->flows[0].rx.n - mine;
+    theirs = r->rx.n + r->flows[1].rx.n - theirs;
+    CHECK(r, mine == sent && sent > STEPS * 9 / 10, "%d of %u came", (int)mine, sent);
+    CHECK(r, (double)theirs < RATE * took + RATE / 10 + 10, "%d in %.2f s", (int)theirs, took);
+    CHECK(r, (double)theirs > 100, "%d: it got nothing", (int)theirs);
+    CHECK(r, s.drop_tenant > 1000, "%d counted", (int)s.drop_tenant);
+    CHECK(r, s.full_tenant_sessions == 1, "%d counted", (int)s.full_tenant_sessions);
+    /* Its requests: it comes and goes, and is refused some. */
+    unsigned refused = 0;
+    dp_client_free(r->flows[2].client);
+    r->flows[2].client = NULL;
+    for (int i = 0; i < 24; i++) {
+        r->flows[3].client = dp_client_free(r->flows[3].client);
+        r->flows[3].client = dp_client_new(agent_data_port(r->d), r->dir, "other-tenant",
+                                           "/.well-known/masque/ip/*/*/", NULL, NULL);
+        for (int k = 0; k < 40 && dp_client_status(r->flows[3].client) == 0; k++)
+            rig_run(r, 5 * BASE_MS);
+        refused += strstr(dp_client_body(r->flows[3].client), "TenantRequests") != NULL;
+        if (refused)
+            break;
+    }
+    CHECK(r, refused > 0, "nobody was refused");
+    CHECK(r, rig_flows(r, 0), "the other tenant's flow");
+}
+
 const struct scenario dp_packets[] = {
-    {"both-ways", both_ways, false},
-    {"bulk", bulk, false},
-    {"spoofed-and-unreachable", spoofed_and_unreachable, false},
-    {"malformed", malformed, false},
-    {"answers-are-limited", answers_are_limited, false},
-    {"echo", echo, false},
-    {"errors-into-the-vpc", errors_into_the_vpc, true},
-    {"tenants-are-apart", tenants_are_apart, false},
-    {"scope-of-the-request", scope_of_the_request, false},
-    {NULL, NULL, false},
+    {"both-ways", both_ways, false, {0}},
+    {"bulk", bulk, false, {0}},
+    {"spoofed-and-unreachable", spoofed_and_unreachable, false, {0}},
+    {"malformed", malformed, false, {0}},
+    {"answers-are-limited", answers_are_limited, false, {0}},
+    {"echo", echo, false, {0}},
+    {"errors-into-the-vpc", errors_into_the_vpc, true, {0}},
+    {"tenants-are-apart", tenants_are_apart, false, {0}},
+    {"one-tenants-flood", one_tenants_flood, false, {.sessions = 2, .packets = 2000, .requests = 1}},
+    {"scope-of-the-request", scope_of_the_request, false, {0}},
+    {NULL, NULL, false, {0}},
 };

@@ -146,10 +146,10 @@ void rig_forget(struct rig_rx *rx)
     *rx = (struct rig_rx){.icmp_type = -1, .ban_from = INT64_MAX, .ban_to = INT64_MAX};
 }
 
-void rig_open(struct rig *r, const char *dir, base_time gap)
+void rig_open(struct rig *r, const char *dir, base_time gap, const struct agent_tenant_limits *tenant)
 {
     char cert[300], key[300], ca[300];
-    struct agent_data_config cfg = {.gap = gap};
+    struct agent_data_config cfg = {.gap = gap, .tenant = *tenant};
     struct base_err err = {0};
 
     memset(r, 0, sizeof *r);
@@ -449,9 +449,11 @@ uint64_t rig_request(struct rig *r, unsigned i, const char *path)
 {
     struct rig_flow *f = &r->flows[i];
     struct agent_report rep;
-    char name[16];
+    char name[32];
 
     (void)snprintf(name, sizeof name, "site-%u", i % 4 + 1);
+    if (r->names[i])
+        (void)snprintf(name, sizeof name, "%s", r->names[i]);
     rig_forget(&f->rx);
     f->client = dp_client_new(agent_data_port(r->d), r->dir, name, path, on_client_packet, &f->rx);
     return rig_wait(r, AGENT_REPORT_REQUEST, 0, &rep) ? rep.flow : 0;

@@ -67,6 +67,7 @@ struct rig {
     uint64_t n_settle, settled;
     void (*on_gap)(struct rig *r, const struct agent_report *gap); /* called within the report */
     struct rig_flow flows[RIG_FLOWS];
+    const char *names[RIG_FLOWS]; /* certificates; NULL = site-1 to site-4 in turn */
 };
 
 #define CHECK(r, cond, ...)                                                                                  \
@@ -90,7 +91,7 @@ struct rig {
         }                                                                                                    \
     } while (0)
 
-void rig_open(struct rig *r, const char *dir, base_time gap);
+void rig_open(struct rig *r, const char *dir, base_time gap, const struct agent_tenant_limits *tenant);
 void rig_close(struct rig *r);
 /* Plays every part for `d`. */
 void rig_run(struct rig *r, base_time d);

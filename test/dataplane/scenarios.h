@@ -4,12 +4,15 @@
 
 #include <stdbool.h>
 
+#include "agent/data.h"
+
 struct rig;
 struct scenario {
     const char *name;
     void (*run)(struct rig *r);
     bool h3_only; /* over HTTP/2 it would be another story: the path's MTU, or a session that outlives its
                      fence */
+    struct agent_tenant_limits tenant;
 };
 /* Each ends with a NULL name. */
 extern const struct scenario dp_packets[], dp_authority[];
