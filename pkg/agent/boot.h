@@ -37,8 +37,5 @@ struct agent_boot *agent_boot_free(struct agent_boot *b);
  * or names another node than `node`. */
 int agent_boot_identity(struct base_str json, const char *node, char ret_node[CONTRACT_NODE_SIZE],
                         struct base_uuid *ret_uid, struct base_err *err);
-/* Looks for every field that this agent relies on in the OpenAPI v3 document of `group`. BASE_EINVAL names
- * the first missing kind or field. */
-int agent_boot_fields(struct base_str openapi, const char *group, struct base_err *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "contract/served.h"
 
 #define REVIEW(extra)                                                                                        \
     "{\"status\":{\"userInfo\":{\"username\":\"system:serviceaccount:a:b\",\"extra\":{" extra "}}}}"
@@ -68,7 +69,7 @@ static cJSON *descend(cJSON *schema, const char *path, bool make)
 static int check(cJSON *doc, const char *group, struct base_err *err)
 {
     char *text = cJSON_PrintUnformatted(doc);
-    int rc = agent_boot_fields(base_str_of(text), group, err);
+    int rc = contract_served(base_str_of(text), group, err);
 
     cJSON_free(text);
     return rc;
@@ -111,5 +112,5 @@ Test(agent_boot, every_field_that_is_relied_on_is_asked_for_by_name)
 
     cr_assert_geq(walk(CONTRACT_GROUP, edge), 55);
     cr_assert_geq(walk(CONTRACT_MASQUE_GROUP, masque), 10);
-    cr_assert_eq(agent_boot_fields(BASE_STR("not JSON"), CONTRACT_GROUP, NULL), BASE_EINVAL);
+    cr_assert_eq(contract_served(BASE_STR("not JSON"), CONTRACT_GROUP, NULL), BASE_EINVAL);
 }

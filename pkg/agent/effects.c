@@ -111,8 +111,16 @@ static void fx_store(struct agent *a, const struct session_fx *fx)
                             .timeout = STORE_TIMEOUT,
                             .renewal = fx->u.store.renewal};
     struct agent_pending *p = pending_new(a, fx);
+    struct contract_object stamped;
     struct base_err err = {0};
 
+    if (req.object && req.kind == CONTRACT_INSTANCE && fx->kind != SESSION_FX_DELETE) {
+        contract_object_copy(&stamped,
+                             req.object); /* which version it is, for people: the core does not know */
+        (void)base_copy(stamped.u.instance.agent_version, sizeof stamped.u.instance.agent_version,
+                        HOLDFAST_VERSION);
+        req.object = &stamped;
+    }
     (void)base_copy(req.name, sizeof req.name, fx->u.store.name);
     (void)base_copy(req.selector.tenant, sizeof req.selector.tenant, fx->u.store.tenant);
     (void)base_copy(req.selector.connector, sizeof req.selector.connector, fx->u.store.connector);

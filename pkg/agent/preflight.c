@@ -17,6 +17,7 @@
 #include "agent/preflight_int.h"
 #include "agent/reload.h"
 #include "base/mem.h"
+#include "contract/served.h"
 #include "kube/client.h"
 #include "loop/loop.h"
 
@@ -281,7 +282,7 @@ static void check_crds(struct run *r)
         else if (a.status != 200)
             say(r, FAILED, "crds", "the OpenAPI document of %s was answered with %d %s", groups[i], a.status,
                 a.reason);
-        else if (agent_boot_fields(text_of(&a), groups[i], &err))
+        else if (contract_served(text_of(&a), groups[i], &err))
             say(r, FAILED, "crds", "%s", err.msg);
         else
             say(r, OK, "crds", "%s/%s has every field that this agent needs", groups[i], CONTRACT_VERSION);

@@ -35,7 +35,7 @@ int cli_api_open(struct cli *c, struct base_err *err)
     if (!api)
         return base_err_set(err, BASE_ENOMEM, "no memory");
     c->api = api;
-    rc = kube_config_load(&api->config, c->a.kubeconfig, c->a.context, err);
+    rc = kube_config_load_person(&api->config, c->a.kubeconfig, c->a.context, err);
     if (rc) {
         cli_api_close(c);
         if (rc == BASE_ENOTFOUND && !c->a.kubeconfig)

@@ -10,8 +10,9 @@
 #define C(x) (1u << (x))
 #define ALL_API                                                                                              \
     (C(CLI_STATUS) | C(CLI_SHOW) | C(CLI_EXPLAIN) | C(CLI_PRUNE) | C(CLI_INSTANCES) | C(CLI_CLAIMS) |        \
-     C(CLI_SESSIONS) | C(CLI_DRAIN) | C(CLI_UNDRAIN) | C(CLI_EVENTS))
-#define ALL_OUT (ALL_API | C(CLI_VERIFY) | C(CLI_VERSION))
+     C(CLI_SESSIONS) | C(CLI_DRAIN) | C(CLI_UNDRAIN) | C(CLI_EVENTS) | C(CLI_VERSION) | C(CLI_CHECK) |       \
+     C(CLI_DUMP))
+#define ALL_OUT ((ALL_API & ~C(CLI_DUMP)) | C(CLI_VERIFY))
 
 enum flag_id {
     F_HELP,
@@ -32,6 +33,8 @@ enum flag_id {
     F_DRY_RUN,
     F_RETENTION,
     F_TIMEOUT,
+    F_CLIENT,
+    F_FILE,
 };
 static const struct flag {
     enum flag_id id;
@@ -64,13 +67,16 @@ static const struct flag {
      C(CLI_PRUNE)},
     {F_TIMEOUT, 0, "timeout", "DURATION", "how long to wait (5m); what was begun goes on after it",
      C(CLI_DRAIN) | C(CLI_UNDRAIN)},
+    {F_CLIENT, 0, "client", NULL, "only this tool's own version; asks no cluster", C(CLI_VERSION)},
+    {F_FILE, 'f', "file", "FILE", "where to write it (holdfast-dump-TIME.tar here); - is standard output",
+     C(CLI_DUMP)},
     {F_OUTPUT, 'o', "output", "FORMAT", "json, yaml or wide", ALL_OUT},
     {F_NAMESPACE, 'n', "namespace", "NAME", "namespace of the objects (the context's, else holdfast-system)",
      ALL_API},
     {F_CONTEXT, 0, "context", "NAME", "context of the kubeconfig", ALL_API},
     {F_KUBECONFIG, 0, "kubeconfig", "FILE", "kubeconfig file ($KUBECONFIG, in-cluster, ~/.kube/config)",
      ALL_API},
-    {F_HELP, 'h', "help", NULL, "this text", ALL_OUT | C(CLI_COMPLETION) | C(CLI_HELP)},
+    {F_HELP, 'h', "help", NULL, "this text", ALL_OUT | C(CLI_DUMP) | C(CLI_COMPLETION) | C(CLI_HELP)},
 };
 
 static const struct command {
@@ -126,7 +132,21 @@ static const struct command {
      "Agents write them with audit.events: on.\n"},
     {CLI_COMPLETION, "completion", NULL, "completion bash", "a completion script for bash",
      "source <(kubectl holdfast completion bash)\n"},
-    {CLI_VERSION, "version", NULL, "version", "print the version", ""},
+    {CLI_CHECK, "check", NULL, "check",
+     "look at everything in the cluster that Holdfast needs; says what to do",
+     "API server, CRDs with every field, admission policies, your permissions, the namespace's Pod Security "
+     "label,\ninstances, versions. Only reads. The node's side: `holdfast-agent check` in an agent's pod.\n"},
+    {CLI_DUMP, "dump", NULL, "dump [-f FILE]",
+     "write what somebody who helps needs to see into a tar archive",
+     "Objects (only the contract's fields), Events, what check and version say, state of the agents' pods, "
+     "and "
+     "their\nmetrics and readyz through the API server's pod proxy. No Secret, label, annotation, "
+     "environment or "
+     "log.\nExit status 3: something could not be seen; README.txt in the archive says what.\n"},
+    {CLI_VERSION, "version", NULL, "version",
+     "versions of this tool, API server, CRDs and agents; exit 1 when they do not work together",
+     "Agents, this tool and agents among each other may be one minor version apart. AGENT is what each wrote "
+     "into\nits ProviderInstance.\n"},
     {CLI_HELP, "help", NULL, "help", "this text", ""},
 };
 
@@ -267,6 +287,12 @@ static int set(struct cli_args *a, const struct flag *f, const char *v, base_wal
     case F_DRY_RUN:
         a->dry_run = true;
         return BASE_OK;
+    case F_CLIENT:
+        a->client_only = true;
+        return BASE_OK;
+    case F_FILE:
+        a->file = v;
+        return BASE_OK;
     case F_TIMEOUT:
         if (!cli_duration(v, &a->timeout_s))
             return BASE_OK;
@@ -341,11 +367,11 @@ static int find_command(struct cli_args *a, size_t *n_words, struct base_err *er
         return base_err_set(err, BASE_EINVAL, "'%.40s%s%.40s': no such command; it is %s", a->rest[0],
                             a->n_rest > 1 ? " " : "", a->n_rest > 1 ? a->rest[1] : "", subs);
     }
-    return base_err_set(
-        err, BASE_EINVAL,
-        "'%.60s': no such command; known: status, audit verify, audit show, explain, claims "
-        "prune, claims list, instances, sessions, drain, undrain, events, completion, version",
-        a->rest[0]);
+    return base_err_set(err, BASE_EINVAL,
+                        "'%.60s': no such command; known: status, audit verify, audit show, explain, claims "
+                        "prune, claims list, instances, sessions, drain, undrain, events, check, "
+                        "dump, completion, version",
+                        a->rest[0]);
 }
 
 static int check_use(const struct cli_args *a, const bool *given, struct base_err *err)
@@ -398,6 +424,8 @@ static int check_use(const struct cli_args *a, const bool *given, struct base_er
     case CLI_EVENTS:
     case CLI_PRUNE:
     case CLI_VERSION:
+    case CLI_CHECK:
+    case CLI_DUMP:
         if (a->n_rest)
             return base_err_set(err, BASE_EINVAL, "'%.60s': %s takes no argument", a->rest[0], c->word);
         return BASE_OK;

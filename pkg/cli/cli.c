@@ -13,21 +13,6 @@ static bool wants_colour(FILE *out)
     return !(no && no[0]) && !(term && strcmp(term, "dumb") == 0) && isatty(fileno(out));
 }
 
-static int version(struct cli *c)
-{
-    if (c->a.format == CLI_JSON || c->a.format == CLI_YAML) {
-        cJSON *doc = cJSON_CreateObject();
-
-        cli_add_str(doc, "version", HOLDFAST_VERSION);
-        cli_add_str(doc, "contract", CONTRACT_GROUP "/" CONTRACT_VERSION);
-        cli_print_doc(c, doc);
-    } else {
-        (void)fprintf(c->out, "kubectl-holdfast %s (contract %s/%s)\n", HOLDFAST_VERSION, CONTRACT_GROUP,
-                      CONTRACT_VERSION);
-    }
-    return CLI_EXIT_OK;
-}
-
 static int run(struct cli *c)
 {
     switch (c->a.command) {
@@ -55,7 +40,11 @@ static int run(struct cli *c)
         cli_completion(c->out);
         return CLI_EXIT_OK;
     case CLI_VERSION:
-        return version(c);
+        return cli_versions(c);
+    case CLI_CHECK:
+        return cli_check(c);
+    case CLI_DUMP:
+        return cli_dump(c);
     case CLI_HELP:
         cli_help(c->out, &c->a);
         return CLI_EXIT_OK;

@@ -33,6 +33,8 @@ enum cli_command_id {
     CLI_EVENTS,
     CLI_COMPLETION,
     CLI_VERSION,
+    CLI_CHECK,
+    CLI_DUMP,
     CLI_HELP,
 };
 #define CLI_KEYS_MAX 8
@@ -41,10 +43,10 @@ enum cli_command_id {
 struct cli_args {
     const char *name; /* how the tool was called: "kubectl holdfast" */
     enum cli_command_id command;
-    bool help, dry_run, from_agents;
+    bool help, dry_run, from_agents, client_only;
     enum cli_format format;
     const char *ns, *context, *kubeconfig;
-    const char *connector, *agent_token;
+    const char *connector, *agent_token, *file;
     struct base_correlation correlation; /* zero = not given */
     base_wall since, until;              /* 0 = not given */
     int64_t retention_s, limit, timeout_s;
@@ -82,6 +84,12 @@ int cli_prune(struct cli *c);
 int cli_drain(struct cli *c); /* and undrain, by c->a.command */
 int cli_sessions(struct cli *c);
 int cli_events(struct cli *c);
+int cli_versions(struct cli *c);
+int cli_check(struct cli *c);
+int cli_dump(struct cli *c);
+/* What `check` and `version` found (cJSON_Delete). *ret_blind: something could not be looked at. */
+cJSON *cli_check_doc(struct cli *c, bool *ret_blind, bool *ret_failed);
+cJSON *cli_version_doc(struct cli *c, bool client_only, bool *ret_blind);
 /* "error: …" on c->err; returns `exit`. */
 int cli_fail(struct cli *c, int exit, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void cli_warn(struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -162,6 +170,11 @@ int cli_api_call(struct cli *c, const char *method, const char *path, const char
 /* The same on plain HTTP at ADDRESS:PORT (an agent's own page). */
 int cli_api_plain(struct cli *c, const char *address, const char *path, const char *header,
                   struct base_buf *body, int *ret_status, struct base_err *err);
+
+/* "v1.35.2" */
+int cli_server_version(struct cli *c, char *dst, size_t size, struct base_err *err);
+/* Is the group served with every field? BASE_EINVAL: no, and what to do. */
+int cli_served(struct cli *c, const char *group, struct base_err *err);
 
 /* ---- the trail (trail.c, agents.c)
  * ----------------------------------------------------------------------------- */

@@ -399,3 +399,44 @@ Test(contract_codec, every_failing_allocation_is_reported)
     }
     cr_expect(encoded && decoded);
 }
+
+static const char instance_json[] =
+    "{\"apiVersion\":\"edge.galactic.datumapis.com/v1alpha1\",\"kind\":\"ProviderInstance\",\"metadata\":{"
+    "\"name\":\"masque.edge1\",\"annotations\":{\"a/b\":\"c\",\"masque.galactic.datumapis.com/"
+    "agent-version\":"
+    "\"%s\"}},\"spec\":{\"provider\":\"masque\",\"nodeName\":\"edge1\",\"nodeUID\":\"" U1
+    "\",\"processID\":\"" U1 "\",\"epoch\":1,\"leaseDurationSeconds\":30,\"renew\":{\"bootID\":\"" U1
+    "\",\"bootTimeMicros\":1,\"time\":\"2026-11-29T12:00:00Z\"}}}";
+
+Test(contract_encode, the_agents_version_is_an_annotation_beside_others)
+{
+    static const struct {
+        const char *was, *read, *now, *says;
+    } rows[] = {
+        {"0.1.0", "0.1.0", "0.2.0-rc.1",
+         "\"annotations\":{\"a/b\":\"c\",\"masque.galactic.datumapis.com/agent-version\":\"0.2.0-rc.1\"}"},
+        {"0.1.0", "0.1.0", "0.1.0",
+         "\"annotations\":{\"a/b\":\"c\",\"masque.galactic.datumapis.com/agent-version\":\"0.1.0\"}"},
+        {"no version", "", "",
+         "\"masque.galactic.datumapis.com/agent-version\":\"no version\""}, /* kept, not believed */
+        {"\\u001b[31m", "", "0.1.0", "\"masque.galactic.datumapis.com/agent-version\":\"0.1.0\"}"},
+        {"0123456789012345678901234567890123456789", "", "0.1.0", "agent-version\":\"0.1.0\"}"},
+    };
+
+    for (size_t i = 0; i < BASE_LEN(rows); i++) {
+        struct contract_object o;
+        struct base_err err = {0};
+        char text[2048], *out;
+
+        (void)base_fmt(text, sizeof text, instance_json, rows[i].was);
+        cr_assert_eq(contract_decode(&o, CONTRACT_INSTANCE, base_str_of(text), &err), BASE_OK, "%s", err.msg);
+        cr_expect_str_eq(o.u.instance.agent_version, rows[i].read, "row %zu", i);
+        (void)base_copy(o.u.instance.agent_version, sizeof o.u.instance.agent_version, rows[i].now);
+        out = encode(&o, text);
+        has(out, rows[i].says);
+        free(out);
+        out = encode(&o, ""); /* a creation */
+        cr_expect_eq(strstr(out, "agent-version") != NULL, rows[i].now[0] != '\0', "row %zu: %s", i, out);
+        free(out);
+    }
+}

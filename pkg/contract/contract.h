@@ -18,6 +18,7 @@
 #define CONTRACT_MASQUE_GROUP "masque.galactic.datumapis.com"
 #define CONTRACT_VERSION      "v1alpha1"
 #define CONTRACT_DRAIN_ANNOTATION "masque.galactic.datumapis.com/drain"
+#define CONTRACT_AGENT_ANNOTATION "masque.galactic.datumapis.com/agent-version"
 #define CONTRACT_GATE_FINALIZER   "gate.edge.galactic.datumapis.com/"
 
 #define CONTRACT_NAME_SIZE      254 /* object names */
@@ -27,6 +28,7 @@
 #define CONTRACT_RV_SIZE        44 /* resourceVersion: up to 128 bits in decimal */
 #define CONTRACT_REASON_SIZE    64
 #define CONTRACT_DEVICE_SIZE    16
+#define CONTRACT_SOFTWARE_SIZE 32 /* "1.2.3-rc.1+abc" */
 
 enum contract_kind {
     CONTRACT_INSTANCE = 1, /* ProviderInstance */
@@ -95,6 +97,8 @@ struct contract_instance {
     struct contract_meta meta;
     struct contract_instance_spec spec;
     struct contract_instance_status status;
+    char agent_version[CONTRACT_SOFTWARE_SIZE]; /* annotation CONTRACT_AGENT_ANNOTATION, for people; "" =
+                                                   absent, or none */
 };
 
 /* ---- HostAttachment ------------------------------------------------------------------------------------------ */

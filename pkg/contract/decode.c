@@ -350,6 +350,17 @@ static int type_meta(enum contract_kind kind, const struct contract_json *root, 
     return BASE_OK;
 }
 
+/* Anybody may write an annotation: what is no version counts as none. */
+static void agent_version(char dst[CONTRACT_SOFTWARE_SIZE], const struct contract_json *meta)
+{
+    static const char chars[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-+";
+
+    if (base_copy_str(dst, CONTRACT_SOFTWARE_SIZE,
+                      contract_json_str(contract_json_get(meta, "annotations"), CONTRACT_AGENT_ANNOTATION)) ||
+        dst[strspn(dst, chars)])
+        dst[0] = '\0';
+}
+
 int contract_decode_node(struct contract_object *ret, enum contract_kind kind,
                          const struct contract_json *root, struct base_err *err)
 {
@@ -371,6 +382,8 @@ int contract_decode_node(struct contract_object *ret, enum contract_kind kind,
     rc = type_meta(kind, root, err);
     if (!rc)
         rc = contract_decode_meta(&o->u.meta, contract_json_get(root, "metadata"), err);
+    if (!rc && kind == CONTRACT_INSTANCE)
+        agent_version(o->u.instance.agent_version, contract_json_get(root, "metadata"));
     for (const struct contract_field *f = top; !rc && f->name; f++) {
         const struct contract_json *v = contract_json_get(root, f->name);
 

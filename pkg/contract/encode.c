@@ -296,33 +296,46 @@ static void put_finalizers(struct writer *w, const struct contract_meta *m, cons
         (void)base_buf_addz(w->out, "]");
 }
 
-static void put_annotations(struct writer *w, const struct contract_meta *m, bool was,
-                            const struct contract_json *raw)
+static const char *agent_version(const struct contract_object *o)
 {
+    return o->kind == CONTRACT_INSTANCE ? o->u.instance.agent_version : "";
+}
+
+static void put_annotations(struct writer *w, const struct contract_object *o,
+                            const struct contract_object *old, const struct contract_json *raw)
+{
+    const char *version = agent_version(o);
+    bool drain = o->u.meta.drain, restamp = version[0] && strcmp(version, agent_version(old)) != 0;
     struct writer in = {w->out, true};
 
-    if (raw && m->drain == was) {
+    if (raw && drain == old->u.meta.drain && !restamp) {
         raw_member(w, raw);
         return;
     }
-    if (!raw && !m->drain)
+    if (!raw && !drain && !restamp)
         return;
     member(w, BASE_STR("annotations"));
     (void)base_buf_addz(w->out, "{");
     if (raw && raw->type == CONTRACT_JSON_OBJECT)
         for (const struct contract_json *e = raw->child; e; e = e->next)
-            if (!base_str_eqz(e->key, CONTRACT_DRAIN_ANNOTATION))
+            if (!base_str_eqz(e->key, CONTRACT_DRAIN_ANNOTATION) &&
+                !(restamp && base_str_eqz(e->key, CONTRACT_AGENT_ANNOTATION)))
                 raw_member(&in, e);
-    if (m->drain) {
+    if (restamp) {
+        member(&in, BASE_STR(CONTRACT_AGENT_ANNOTATION));
+        contract_json_quote(w->out, base_str_of(version));
+    }
+    if (drain) {
         member(&in, BASE_STR(CONTRACT_DRAIN_ANNOTATION));
         (void)base_buf_addz(w->out, "\"true\"");
     }
     (void)base_buf_addz(w->out, "}");
 }
 
-static void put_meta(struct base_buf *out, const struct contract_meta *m, const struct contract_meta *old,
+static void put_meta(struct base_buf *out, const struct contract_object *o, const struct contract_object *old,
                      const struct contract_json *raw)
 {
+    const struct contract_meta *m = &o->u.meta;
     static const char *const own[] = {"name", "uid", "resourceVersion", "finalizers", "annotations"};
     struct writer w = {out, true};
 
@@ -338,7 +351,7 @@ static void put_meta(struct base_buf *out, const struct contract_meta *m, const 
         contract_json_quote(out, base_str_of(m->rv));
     }
     put_finalizers(&w, m, contract_json_get(raw, "finalizers"));
-    put_annotations(&w, m, old->drain, contract_json_get(raw, "annotations"));
+    put_annotations(&w, o, old, contract_json_get(raw, "annotations"));
     for (const struct contract_json *e = raw ? raw->child : NULL; e; e = e->next) {
         bool mine = false;
 
@@ -363,7 +376,7 @@ static void put_root(struct base_buf *out, const struct contract_object *o, cons
     member(&w, BASE_STR("kind"));
     (void)base_buf_addf(out, "\"%s\"", contract_kind_name(o->kind));
     member(&w, BASE_STR("metadata"));
-    put_meta(out, &o->u.meta, &old->u.meta, contract_json_get(raw, "metadata"));
+    put_meta(out, o, old, contract_json_get(raw, "metadata"));
     for (const struct contract_field *f = top; f->name; f++) {
         const struct contract_json *r = contract_json_get(raw, f->name);
 

@@ -21,6 +21,11 @@ struct kube_config;
  * one. exec and auth-provider users are refused with the field's name and what to use instead, insecure-skip-tls-verify
  * too. BASE_OK, BASE_ENOTFOUND (no configuration anywhere), BASE_EINVAL, BASE_EIO, BASE_ENOMEM. */
 int kube_config_load(struct kube_config **ret, const char *path, const char *context, struct base_err *err);
+/* The same for a tool that a person runs: an exec plug-in is run at once as kubectl runs it (blocking; it may
+ * ask on the terminal), and again when its credentials have run out or are refused. Also BASE_EDENIED,
+ * BASE_EPROTO, BASE_EFULL. */
+int kube_config_load_person(struct kube_config **ret, const char *path, const char *context,
+                            struct base_err *err);
 struct kube_config *kube_config_free(struct kube_config *c);
 const char *kube_config_server(const struct kube_config *c);    /* "https://host:port" */
 const char *kube_config_namespace(const struct kube_config *c); /* "" when it names none */

@@ -209,12 +209,30 @@ static int read_cluster(struct kube_config *c, const struct entry *e, struct bas
     return rc;
 }
 
-static int read_user(struct kube_config *c, const struct entry *e, struct base_err *err)
+static int read_exec(struct kube_config *c, const struct entry *e, const struct entry *cluster,
+                     struct base_err *err)
+{
+    const struct kube_ynode *exec = kube_yaml_get(e->map, "exec");
+    int rc;
+
+    if (!exec)
+        return BASE_OK;
+    if (kube_yaml_get(e->map, "token") || kube_yaml_get(e->map, "tokenFile"))
+        return base_err_set(err, BASE_EINVAL,
+                            "kubeconfig %.160s: line %u: user \"%.60s\": exec beside a token; leave one out",
+                            e->d->path, exec->line, e->name);
+    rc = kube_exec_read(&c->exec, exec, cluster->map, e->d->path, err);
+    return rc == BASE_OK ? rc : base_err_wrap(err, "kubeconfig %.160s: user \"%.60s\"", e->d->path, e->name);
+}
+
+/* `cluster` NULL: no exec plug-in. */
+static int read_user(struct kube_config *c, const struct entry *e, const struct entry *cluster,
+                     struct base_err *err)
 {
     static const char use[] = "use a token, a tokenFile or a client certificate";
-    static const char *const other[] = {"exec", "auth-provider", "username", "password"};
+    static const char *const other[] = {"auth-provider", "username", "password"};
     static const char *const as[] = {"as", "as-uid", "as-groups", "as-user-extra"};
-    int rc = BASE_OK;
+    int rc = cluster ? read_exec(c, e, cluster, err) : refuse(e, "exec", use, err);
 
     for (unsigned i = 0; rc == BASE_OK && i < BASE_LEN(other); i++)
         rc = refuse(e, other[i], use, err);
@@ -235,9 +253,10 @@ static int read_user(struct kube_config *c, const struct entry *e, struct base_e
     return rc;
 }
 
-static int from_docs(struct kube_config *c, const struct docs *ds, const char *context, struct base_err *err)
+static int from_docs(struct kube_config *c, const struct docs *ds, const char *context, bool person,
+                     struct base_err *err)
 {
-    struct entry e = {0};
+    struct entry e = {0}, at = {0};
     const char *cluster = NULL, *user = NULL;
     int rc = BASE_OK;
 
@@ -263,13 +282,13 @@ static int from_docs(struct kube_config *c, const struct docs *ds, const char *c
     if (rc == BASE_OK && !cluster)
         rc = base_err_set(err, BASE_EINVAL, "kubeconfig: context \"%.100s\": cluster is missing", context);
     if (rc == BASE_OK)
-        rc = find(ds, "clusters", "cluster", cluster, &e, err);
+        rc = find(ds, "clusters", "cluster", cluster, &at, err);
     if (rc == BASE_OK)
-        rc = read_cluster(c, &e, err);
+        rc = read_cluster(c, &at, err);
     if (rc == BASE_OK && user) {
         rc = find(ds, "users", "user", user, &e, err);
         if (rc == BASE_OK)
-            rc = read_user(c, &e, err);
+            rc = read_user(c, &e, person ? &at : NULL, err);
     }
     return rc;
 }
@@ -365,6 +384,7 @@ struct kube_config *kube_config_free(struct kube_config *c)
     base_free(c->cert_file);
     base_free(c->key_file);
     base_free(c->token_file);
+    kube_exec_free(c->exec);
     return base_free(c);
 }
 
@@ -380,7 +400,9 @@ struct kube_config *kube_config_dup(const struct kube_config *c)
 
     if (!d)
         return NULL;
-    if (dup_text(&d->server, c->server) && dup_text(&d->ns, c->ns) &&
+    d->until = c->until;
+    d->exec = c->exec ? kube_exec_dup(c->exec) : NULL;
+    if ((d->exec || !c->exec) && dup_text(&d->server, c->server) && dup_text(&d->ns, c->ns) &&
         dup_text(&d->tls_server_name, c->tls_server_name) && dup_text(&d->proxy, c->proxy) &&
         dup_text(&d->ca, c->ca) && dup_text(&d->cert, c->cert) && dup_text(&d->key, c->key) &&
         dup_text(&d->token, c->token) && dup_text(&d->ca_file, c->ca_file) &&
@@ -459,7 +481,8 @@ static int load_files(struct docs *ds, const char *path, struct base_err *err)
     return rc;
 }
 
-int kube_config_load(struct kube_config **ret, const char *path, const char *context, struct base_err *err)
+static int load(struct kube_config **ret, const char *path, const char *context, bool person,
+                struct base_err *err)
 {
     const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
     const char *env = getenv("KUBECONFIG");
@@ -475,12 +498,14 @@ int kube_config_load(struct kube_config **ret, const char *path, const char *con
         return base_err_set(err, BASE_ENOMEM, "no memory");
     rc = load_files(&ds, path, err);
     if (rc == BASE_OK)
-        rc = from_docs(c, &ds, context, err);
+        rc = from_docs(c, &ds, context, person, err);
     if (rc == BASE_OK) {
         rc = kube_config_finish(c, err);
         if (rc != BASE_OK)
             base_err_wrap(err, "kubeconfig %.160s", ds.d[0].path);
     }
+    if (rc == BASE_OK && c->exec)
+        rc = kube_exec_run(c, err);
     docs_fini(&ds);
     if (rc != BASE_OK) {
         kube_config_free(c);
@@ -488,6 +513,17 @@ int kube_config_load(struct kube_config **ret, const char *path, const char *con
     }
     *ret = c;
     return BASE_OK;
+}
+
+int kube_config_load(struct kube_config **ret, const char *path, const char *context, struct base_err *err)
+{
+    return load(ret, path, context, false, err);
+}
+
+int kube_config_load_person(struct kube_config **ret, const char *path, const char *context,
+                            struct base_err *err)
+{
+    return load(ret, path, context, true, err);
 }
 
 const char *kube_config_server(const struct kube_config *c)

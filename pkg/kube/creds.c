@@ -7,6 +7,7 @@
 
 #include "kube_int.h"
 #include "loop/log.h"
+#include "loop/loop.h"
 
 void kube_creds_init(struct kube_creds *cr, struct kube_config *c, struct loop_log *log, base_time now)
 {
@@ -90,12 +91,29 @@ static void reread_pair(struct kube_creds *cr, bool *ok)
              LOG_STR("path", c->cert_file ? c->cert_file : c->key_file), LOG_END);
 }
 
+/* The plug-in once more when its credentials are over, or were refused. */
+static void rerun(struct kube_creds *cr, bool force)
+{
+    struct kube_config *c = cr->c;
+    struct base_err err = {0};
+
+    if (!force && (!c->until || loop_wall() < c->until))
+        return;
+    if (kube_exec_run(c, &err) == BASE_OK)
+        cr->gen++;
+    else
+        loop_log(cr->log, LOOP_WARN, "kube_credentials",
+                 "the exec plug-in gave none; the last ones stay in use", LOG_STR("err", err.msg), LOG_END);
+}
+
 void kube_creds_refresh(struct kube_creds *cr, base_time now, bool force)
 {
     struct kube_config *c = cr->c;
     bool ok = true;
     char *text;
 
+    if (c->exec)
+        rerun(cr, force);
     if (!c->token_file && !c->cert_file && !c->key_file && !c->ca_file)
         return;
     if (!force && now < cr->next_read)

@@ -70,6 +70,8 @@ struct kube_config {
     /* PEM as it stands now, and the files to read again (NULL: it was inline) */
     char *ca, *cert, *key, *token;
     char *ca_file, *cert_file, *key_file, *token_file;
+    struct kube_exec *exec; /* NULL: none; what it gave is in token, cert and key */
+    base_wall until;        /* of the plug-in's credentials; 0 = until they are refused */
 };
 #define KUBE_IN_CLUSTER_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 /* In-cluster with everything as an argument. */
@@ -79,6 +81,19 @@ struct kube_config *kube_config_dup(const struct kube_config *c);
 /* Checks the whole: URL, names, PEM, token; reads the files that it names. Fills server in its normal form.
  */
 int kube_config_finish(struct kube_config *c, struct base_err *err);
+
+/* ---- exec.c: a plug-in that knows who we are
+ * ------------------------------------------------------------------------- */
+/* From a user's `exec` and the cluster beside it; `file`: the kubeconfig. BASE_OK, BASE_EINVAL (with line and
+ * field), BASE_ENOMEM. */
+int kube_exec_read(struct kube_exec **ret, const struct kube_ynode *exec, const struct kube_ynode *cluster,
+                   const char *file, struct base_err *err);
+struct kube_exec *kube_exec_dup(const struct kube_exec *e);
+struct kube_exec *kube_exec_free(struct kube_exec *e);
+/* Runs it and waits for its end; c->token, cert, key and until are new then, or as they were. BASE_OK;
+ * BASE_EIO (not started), BASE_EDENIED (it failed, or wants a terminal), BASE_EPROTO (its answer),
+ * BASE_EFULL, BASE_EINVAL, BASE_ENOMEM. No text holds what it wrote. */
+int kube_exec_run(struct kube_config *c, struct base_err *err);
 
 /* ---- creds.c: who we are, read again from the files
  * ------------------------------------------------------------ */

@@ -107,7 +107,7 @@ k get crd routeclaims.edge.galactic.datumapis.com -o json | jq 'del(.metadata.ma
 # an older CRD: without a field that this agent needs
 jq 'walk(if type == "object" then del(.["x-kubernetes-validations"]) else . end) | del(.spec.versions[0].schema.openAPIV3Schema.properties.status.properties.closedReason)' "$work/crd.json" | k replace -f - >/dev/null
 for _ in $(seq 30); do run || true; ! grep -q "^FAILED *crds" "$work/out" || break; sleep 1; done
-wants "an older CRD" '^FAILED +crds .*without the field status.closedReason: its CustomResourceDefinition is older than this agent'
+wants "an older CRD" '^FAILED +crds .*without the field status.closedReason: its CustomResourceDefinition is older than this program'
 k replace -f "$work/crd.json" >/dev/null
 for _ in $(seq 100); do ! run || break; sleep 0.1; done
 run || { echo "preflight: all is well again, but:"; cat "$work/out"; bad=1; }

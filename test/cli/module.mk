@@ -33,3 +33,20 @@ SUITES += test-schema
 ## test-schema    the CRDs only add: first landed ones, current ones over them, back, uninstalled; rows stay (root)
 test-schema: binaries
 	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/schema test/cli/schema.sh
+
+SUITES += test-plugin
+.PHONY: test-plugin man krew
+## test-plugin    kubeconfigs, exec plug-ins, check, version, dump, man page, krew manifest; Events by node (root)
+test-plugin: binaries
+	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/plugin test/cli/plugin.sh
+## man            writes the man page of kubectl-holdfast anew, from its --help
+man: $(BUILD)/bin/kubectl-holdfast
+	@hack/man.sh $< --write
+## krew           the plug-in's archive and krew manifest, in build/krew (RELEASE_URL: where releases are)
+krew: $(BUILD)/bin/kubectl-holdfast
+	@hack/krew.sh $(BUILD)/bin build/krew
+
+.PHONY: bench-status
+## bench-status   kubectl holdfast status on 100 nodes and 10,000 claims: time and memory; fails when one does not hold (root; 2 minutes)
+bench-status: $(BUILD)/bin/kubectl-holdfast
+	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/bench-status test/cli/status_bench.sh

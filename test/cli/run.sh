@@ -29,7 +29,7 @@ check "no kubeconfig: says what to do" says 'kubeconfig.*nonexistent' 3 "$K" sta
 check "no context of that name" says 'context.*nope' 3 "${IN[@]}" "$K" status --kubeconfig "$DIR/operator.kubeconfig" --context nope
 install -d "$DIR/path"
 ln -s "$K" "$DIR/path/kubectl-holdfast"
-check "as a kubectl plugin" says '^kubectl-holdfast 0' 0 env "PATH=$DIR/path:$PATH" "$KUBECTL" holdfast version
+check "as a kubectl plugin" says '^kubectl-holdfast 0' 0 env "PATH=$DIR/path:$PATH" "$KUBECTL" holdfast version --client
 check "kubectl finds the plugin" says 'kubectl-holdfast' 0 env "PATH=$DIR/path:/nonexistent" "$KUBECTL" plugin list
 check "no colour when the output is no terminal" bash -c '! "$1" status --kubeconfig "$2" 2>&1 | grep -q $'"'\\033'" _ "$K" /nonexistent
 
