@@ -91,6 +91,9 @@ int cli_dump(struct cli *c);
 cJSON *cli_check_doc(struct cli *c, bool *ret_blind, bool *ret_failed);
 cJSON *cli_version_doc(struct cli *c, bool client_only, bool *ret_blind);
 /* "error: …" on c->err; returns `exit`. */
+/* A terminal obeys control characters: what others wrote (an Event's note, an agent's answer, a status) is
+ * shown with '?' in their place. */
+void cli_tame(char *z);
 int cli_fail(struct cli *c, int exit, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void cli_warn(struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

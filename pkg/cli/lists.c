@@ -139,6 +139,18 @@ static base_wall moment(const cJSON *o, const char *key)
     return base_rfc3339_parse(base_str_of(text(o, key)), &t) ? 0 : t;
 }
 
+/* Takes the events of others out of the list. */
+static void only_ours(cJSON *items)
+{
+    cJSON *e = items ? items->child : NULL, *next;
+
+    for (; e; e = next) {
+        next = e->next;
+        if (strncmp(text(e, "reportingController"), "masque.galactic.datumapis.com/", 30) != 0)
+            cJSON_Delete(cJSON_DetachItemViaPointer(items, e));
+    }
+}
+
 int cli_events(struct cli *c)
 {
     static const char *const head[] = {"LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "NOTE"};
@@ -163,6 +175,7 @@ int cli_events(struct cli *c)
         return cli_fail(c, CLI_EXIT_BLIND, "%s", rc ? err.msg : "the list of events makes no sense");
     }
     cli_table_init(&t, head, BASE_LEN(head), 0);
+    only_ours(cJSON_GetObjectItemCaseSensitive(doc, "items"));
     cJSON_ArrayForEach(e, cJSON_GetObjectItemCaseSensitive(doc, "items"))
     {
         const cJSON *regarding = cJSON_GetObjectItemCaseSensitive(e, "regarding"),
@@ -172,8 +185,6 @@ int cli_events(struct cli *c)
         struct cli_row *r;
         char age[CLI_AGE_SIZE] = "-";
 
-        if (strncmp(text(e, "reportingController"), "masque.galactic.datumapis.com/", 30) != 0)
-            continue;
         r = cli_table_row(&t);
         n++;
         if (!r)

@@ -22,6 +22,16 @@ const char *cli_off(const struct cli *c)
     return c->colour ? "\033[0m" : "";
 }
 
+void cli_tame(char *z)
+{
+    for (unsigned char *p = (unsigned char *)z; *p; p++)
+        if (*p < ' ' || *p == 0x7f) { /* C0, DEL */
+            *p = '?';
+        } else if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f) { /* C1, in UTF-8 */
+            p[0] = p[1] = '?';
+        }
+}
+
 int cli_fail(struct cli *c, int exit_code, const char *fmt, ...)
 {
     char text[1200];
@@ -30,6 +40,7 @@ int cli_fail(struct cli *c, int exit_code, const char *fmt, ...)
     va_start(ap, fmt);
     (void)base_vfmt(text, sizeof text, fmt, ap);
     va_end(ap);
+    cli_tame(text);
     (void)fprintf(c->err, "error: %s\n", text);
     return exit_code;
 }
@@ -42,6 +53,7 @@ void cli_warn(struct cli *c, const char *fmt, ...)
     va_start(ap, fmt);
     (void)base_vfmt(text, sizeof text, fmt, ap);
     va_end(ap);
+    cli_tame(text);
     (void)fprintf(c->err, "warning: %s\n", text);
 }
 
@@ -236,6 +248,7 @@ void cli_cell(struct cli_table *t, struct cli_row *r, size_t column, enum cli_co
     va_start(ap, fmt);
     (void)base_vfmt(text, sizeof text, fmt, ap);
     va_end(ap);
+    cli_tame(text);
     r->colour[column] = colour;
     r->cell[column] = base_arena_strdup(t->arena, base_str_of(text));
 }

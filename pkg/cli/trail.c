@@ -31,6 +31,7 @@ void cli_trail_blind(struct cli_trail *t, const char *fmt, ...)
     va_start(ap, fmt);
     (void)base_vfmt(t->blind[t->n_blind], sizeof t->blind[0], fmt, ap);
     va_end(ap);
+    cli_tame(t->blind[t->n_blind]);
     for (size_t i = 0; i < t->n_blind; i++)
         if (strcmp(t->blind[i], t->blind[t->n_blind]) == 0)
             return;
