@@ -47,7 +47,7 @@ struct agent_web {
         void *arg;
     } later[AGENT_WEB_LATER_MAX];
     struct agent_web_ask *asks; /* not answered yet */
-    bool turning;
+    bool turning, left;         /* in this turn a client left */
     struct conn *first, *last; /* the longest quiet one first */
     unsigned conns;            /* those that were not told to go */
 };
@@ -101,7 +101,10 @@ static void on_connection(void *cls, struct MHD_Connection *conn, void **context
         w->conns++;
         make_room(w);
         link_last(c);
-    } else if (c) {
+        return;
+    }
+    w->left = true;
+    if (c) {
         w->conns -= !c->told;
         unlink_conn(c);
         base_free(c);
@@ -129,9 +132,12 @@ static void turn(struct agent_web *w)
     MHD_UNSIGNED_LONG_LONG ms;
 
     w->turning = true;
+    w->left = false;
     (void)MHD_run(w->daemon);
     w->turning = false;
-    if (MHD_get_timeout(w->daemon, &ms) == MHD_YES)
+    if (w->left) /* MHD listens again only when it is called the next time after it was full */
+        loop_timer_set(w->timer, 0);
+    else if (MHD_get_timeout(w->daemon, &ms) == MHD_YES)
         loop_timer_set(w->timer, base_time_add(loop_clock(), (base_time)ms * BASE_MS));
     else
         loop_timer_set(w->timer, BASE_TIME_NEVER);

@@ -67,7 +67,7 @@ static void rig_down(struct rig *g)
 }
 
 /* A connection that has sent `text` so far. */
-static int open_with(struct rig *g, const char *text)
+static int open_only(struct rig *g, const char *text)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(agent_web_port(g->web))};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -75,6 +75,13 @@ static int open_with(struct rig *g, const char *text)
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     cr_assert_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0, "%s", strerror(errno));
     cr_assert_eq(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+    return fd;
+}
+
+static int open_with(struct rig *g, const char *text)
+{
+    int fd = open_only(g, text);
+
     loop_step(g->loop, true);
     return fd;
 }
@@ -140,6 +147,24 @@ Test(agent_web, idle_connections_do_not_keep_others_out, .timeout = 60)
             (void)close(fds[i]);
         still_alive(&g, "closed");
     }
+    rig_down(&g);
+}
+
+/* Half a request and the end in one segment: the server sees the one and not the other. More at once than it
+ * takes. */
+Test(agent_web, who_leaves_in_the_middle_of_a_request_makes_room, .timeout = 60)
+{
+    struct rig g;
+    base_time begin;
+
+    rig_up(&g);
+    begin = loop_clock();
+    for (int round = 0; round < 5; round++) {
+        for (int i = 0; i < 60; i++) /* the kernel keeps 64 until they are accepted */
+            (void)close(open_only(&g, "GET /livez HTTP/1.1\r\nHo"));
+        still_alive(&g, "after many that left");
+    }
+    cr_assert_lt(loop_clock() - begin, 5 * BASE_SEC, "MHD's time-out made the room, nobody else");
     rig_down(&g);
 }
 
