@@ -159,11 +159,22 @@ static void on_term(void *arg, int signum)
 {
     struct agent *a = arg;
 
-    loop_log(a->log, LOOP_INFO, "signal", "draining", LOG_INT("signal", signum));
-    if (a->draining || !a->core) {
-        finish(a, a->core ? 1 : 0);
+    if (!a->core) { /* nothing is held yet */
+        loop_log(a->log, LOOP_INFO, "signal", "ends", LOG_INT("signal", signum));
+        finish(a, 0);
         return;
     }
+    if (a->draining && signum == SIGTERM) { /* supervisors repeat themselves; the drain has its own end */
+        loop_log(a->log, LOOP_INFO, "signal", "draining already", LOG_INT("signal", signum));
+        return;
+    }
+    if (a->draining) {
+        loop_log(a->log, LOOP_WARN, "signal", "drain broken off; what is held ends with its lease",
+                 LOG_INT("signal", signum));
+        finish(a, 1);
+        return;
+    }
+    loop_log(a->log, LOOP_INFO, "signal", "draining", LOG_INT("signal", signum));
     a->draining = true;
     (void)agent_data_drain(a->data);
     loop_timer_set(a->deadline, base_time_add(loop_clock(), DRAIN_DEADLINE));
