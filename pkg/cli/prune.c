@@ -22,13 +22,27 @@ static const struct contract_object *named(const struct cli_list *l, const char 
     return NULL;
 }
 
+/* A binding of another connector that reserves the row's /96 (which its agent is about to find taken). */
+static const char *other_binding(const struct cli_list *l, const struct contract_claim *r, const char *own)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const struct contract_binding *b = &l->o[i].u.binding;
+
+        if (b->status.has_prefix && base_prefix_eq(&b->status.prefix, &r->spec.prefix) &&
+            strcmp(b->meta.name, own) != 0)
+            return b->meta.name;
+    }
+    return NULL;
+}
+
 static struct cli_retirement decide(const struct cli *c, const struct contract_claim *r,
-                                    const struct contract_object *binding,
+                                    const struct contract_object *binding, const char *other,
                                     const struct contract_object *instance)
 {
     return cli_retire(&(struct cli_retire_facts){.now = c->now,
                                                  .claim = r,
                                                  .binding = binding ? &binding->u.binding : NULL,
+                                                 .other = other,
                                                  .instance = instance ? &instance->u.instance : NULL,
                                                  .default_retention_s = c->a.retention_s});
 }
@@ -36,7 +50,7 @@ static struct cli_retirement decide(const struct cli *c, const struct contract_c
 /* Fresh reads of all that the decision rests on, right before it is carried out. *row becomes the fresh row.
  */
 static int decide_again(struct cli *c, struct contract_object *row, const char *binding_name,
-                        struct cli_retirement *ret, struct base_err *err)
+                        const char *other, struct cli_retirement *ret, struct base_err *err)
 {
     struct contract_object *b = base_calloc(1, sizeof *b), *i = base_calloc(1, sizeof *i);
     int rc = b && i ? cli_api_get(c, CONTRACT_BINDING, binding_name, b, err)
@@ -46,7 +60,7 @@ static int decide_again(struct cli *c, struct contract_object *row, const char *
     if (rc == BASE_OK || rc == BASE_ENOTFOUND)
         ri = cli_api_get(c, CONTRACT_INSTANCE, row->u.claim.spec.holder.instance, i, err);
     if ((rc == BASE_OK || rc == BASE_ENOTFOUND) && (ri == BASE_OK || ri == BASE_ENOTFOUND)) {
-        *ret = decide(c, &row->u.claim, rc == BASE_OK ? b : NULL, ri == BASE_OK ? i : NULL);
+        *ret = decide(c, &row->u.claim, rc == BASE_OK ? b : NULL, other, ri == BASE_OK ? i : NULL);
         rc = BASE_OK;
     } else if (ri) {
         rc = ri;
@@ -92,10 +106,12 @@ static void one(struct cli *c, struct prune *p, struct contract_object *row)
     struct base_err err = {0};
     char binding[CONTRACT_NAME_SIZE];
     struct cli_retirement d;
+    const char *other;
     int rc;
 
     (void)base_fmt(binding, sizeof binding, "%s.%s", r->spec.tenant, r->spec.connector);
-    d = decide(c, r, named(&p->bindings, binding), named(&p->instances, r->spec.holder.instance));
+    other = other_binding(&p->bindings, r, binding);
+    d = decide(c, r, named(&p->bindings, binding), other, named(&p->instances, r->spec.holder.instance));
     if (!d.go) {
         p->kept++;
         report(c, p, r, "keep", CLI_PLAIN, d.why);
@@ -106,7 +122,7 @@ static void one(struct cli *c, struct prune *p, struct contract_object *row)
         report(c, p, r, "would delete", CLI_DOUBT, d.why);
         return;
     }
-    rc = decide_again(c, row, binding, &d, &err);
+    rc = decide_again(c, row, binding, other, &d, &err);
     if (!rc && !d.go) {
         p->kept++;
         report(c, p, r, "keep", CLI_PLAIN, d.why);

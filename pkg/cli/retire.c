@@ -72,6 +72,11 @@ struct cli_retirement cli_retire(const struct cli_retire_facts *f)
         SAY("is held by %s and reserved by its binding", r->spec.holder.node);
         return ret;
     }
+    if (!released && f->other) {
+        SAY("was held by %s; binding %s reserves its /96: that connector's agent settles it",
+            r->spec.holder.node, f->other);
+        return ret;
+    }
     if (living && !base_mutant("prune.living")) {
         SAY("no binding reserves it, but a living process on %s holds it: its agent releases it",
             r->spec.holder.node);

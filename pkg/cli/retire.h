@@ -13,7 +13,8 @@
 struct cli_retire_facts {
     base_wall now;
     const struct contract_claim *claim;
-    const struct contract_binding *binding;   /* <tenant>.<connector>; NULL = there is none */
+    const struct contract_binding *binding; /* <tenant>.<connector>; NULL = there is none */
+    const char *other; /* another binding that reserves the row's /96; NULL = there is none */
     const struct contract_instance *instance; /* the one that the holder names; NULL = there is none */
     int64_t default_retention_s;              /* when the binding says none */
 };

@@ -369,6 +369,22 @@ Test(cli_retire, released_rows_go_exactly_when_their_retention_is_over)
     cr_assert_not(goes(&w, true, true));
 }
 
+Test(cli_retire, a_row_whose_prefix_another_binding_reserves_stays_unless_it_is_released)
+{
+    struct cli_retire_facts f = {.now = NOW, .default_retention_s = 3600, .other = "acme.site-9"};
+    struct cli_retirement r;
+    struct world w;
+
+    good(&w);
+    w.claim.spec.acquire_time = NOW - 99999 * S;
+    f.claim = &w.claim;
+    r = cli_retire(&f);
+    cr_assert_not(r.go);
+    cr_assert_not_null(strstr(r.why, "acme.site-9"));
+    w.claim.spec.release_time = NOW - 99999 * S;
+    cr_assert(cli_retire(&f).go);
+}
+
 Test(cli_retire, held_rows_go_only_when_nobody_reserves_them_and_nobody_lives)
 {
     struct world w;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "audit/chain.h"
+#include "journal/trail.h"
 #include "base/mem.h"
 #include "loop/loop.h"
 
@@ -756,5 +757,33 @@ Test(journal, a_file_is_as_old_as_its_first_line)
         cr_assert_eq(stats.rotations, hours[i] > 0 ? 1 : 0, "%d hours: %lu", hours[i],
                      (unsigned long)stats.rotations);
         cr_assert_eq(verify(dir).records, 2);
+    }
+}
+
+static int no_line(void *arg, uint64_t number, struct base_str line, bool whole)
+{
+    (void)arg;
+    (void)number;
+    (void)line;
+    (void)whole;
+    cr_assert_fail("a line of a device");
+    return BASE_EINVAL;
+}
+
+/* One without an end would be read for ever. */
+Test(journal_trail, what_is_no_file_is_not_read, .timeout = 10)
+{
+    static const char *const names[] = {"audit.jsonl", "audit-00000000000000000007.jsonl"};
+    struct journal_reader r = {NULL, NULL, no_line};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct base_err err = {0};
+        char dir[64], path[128];
+
+        temp_dir(dir);
+        (void)base_fmt(path, sizeof path, "%s/%s", dir, names[i]);
+        cr_assert_eq(symlink("/dev/zero", path), 0);
+        cr_assert_eq(journal_read(dir, &r, &err), BASE_EINVAL);
+        cr_assert_not_null(strstr(err.msg, names[i]));
     }
 }

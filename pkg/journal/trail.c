@@ -160,6 +160,10 @@ static int read_dir(const char *dir, const struct journal_reader *r, struct base
         (void)close(fd);
         return rc;
     }
+    if (fd >= 0 && !S_ISREG(now.st_mode)) {
+        (void)close(fd);
+        return base_err_set(err, BASE_EINVAL, "%s: no file", current);
+    }
     rc = list(dir, &numbers, &n, err);
     if (!rc && !n && fd < 0)
         rc = base_err_set(err, BASE_ENOTFOUND, "%s: there is no audit.jsonl and no audit-*.jsonl in it", dir);

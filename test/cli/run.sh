@@ -180,6 +180,9 @@ check "no binding, past the default" verdict 14 'would delete' 'no binding reser
 check "no binding, within the default" verdict 15 keep 'its retention is 24h'
 check "--retention is for rows without one" verdict 15 'would delete' 'retention of 60s' --retention 60s
 check "--retention does not shorten a binding's" verdict 12 keep 'its retention is 60m' --retention 60s
+binding other 16
+check "holder gone, but another binding reserves its prefix" verdict 16 keep 'acme.other reserves its /96' --retention 5m
+admin delete cb acme.other >/dev/null
 check "holder gone, within the default" verdict 16 keep 'no binding reserves it, last used'
 check "holder gone, past it" verdict 16 'would delete' 'holder on edge2 is gone' --retention 5m
 instance edge1 1 0
