@@ -15,6 +15,7 @@
 #include "fence/fence.h"
 
 enum { AT_HOP = 7, AT_DST = 24 };
+#define TENANT_HOLD (2 * BASE_MS)
 
 static void count_drop(struct agent_data *d, enum masque_verdict v)
 {
@@ -163,6 +164,8 @@ void agent_data_on_packet(void *arg, uint64_t flow, uint8_t *pkt, size_t len)
         return;
     if (!agent_tenant_packet(f->tenant, &d->tenant, d->beat)) {
         d->n.drop_tenant++;
+        /* It will not stop at once: what is behind this packet must not cost others their turn. */
+        masque_endpoint_hold(d->ends, flow, d->beat + TENANT_HOLD);
         return;
     }
     if (!agent_flow_rate(f, &d->rate, d->beat, len)) {

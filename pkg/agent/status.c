@@ -242,6 +242,8 @@ static void metrics_limits_reached(struct base_buf *b, const struct agent_data_s
                         (unsigned long long)d->full_tenant_sessions);
     (void)base_buf_addf(b, "holdfast_tenant_refused_total{limit=\"tenantRequests\"} %llu\n",
                         (unsigned long long)d->full_tenant_requests);
+    one(b, "http3_held_total", "counter",
+        "UDP datagrams thrown away unread because their tenant had used up its packets.", d->h3.held);
     one(b, "udp_offload", "gauge",
         "1: HTTP/3 sends bursts at once (UDP_SEGMENT); 0: off, or the kernel refused.", d->h3.gso);
     one(b, "retries_total", "counter", "QUIC Retries: clients that had to show their address first.",

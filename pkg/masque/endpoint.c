@@ -200,6 +200,12 @@ size_t masque_endpoint_mtu(const struct masque_endpoint *e, uint64_t flow)
     return over_tcp(e, flow) ? masque_h2_mtu(e->h2, flow) : masque_h3_mtu(e->h3, flow);
 }
 
+void masque_endpoint_hold(struct masque_endpoint *e, uint64_t flow, base_time until)
+{
+    if (!over_tcp(e, flow))
+        masque_h3_hold(e->h3, flow, until);
+}
+
 void masque_endpoint_stop(struct masque_endpoint *e, uint64_t flow)
 {
     if (over_tcp(e, flow))

@@ -47,6 +47,8 @@ int masque_endpoint_refuse(struct masque_endpoint *e, uint64_t flow, int status,
 int masque_endpoint_send(struct masque_endpoint *e, uint64_t flow, const struct fence_pass *pass,
                          const uint8_t *pkt, size_t len);
 size_t masque_endpoint_mtu(const struct masque_endpoint *e, uint64_t flow);
+/* HTTP/3 only: over HTTP/2 TCP's window does it. */
+void masque_endpoint_hold(struct masque_endpoint *e, uint64_t flow, base_time until);
 void masque_endpoint_stop(struct masque_endpoint *e, uint64_t flow);
 void masque_endpoint_close(struct masque_endpoint *e, uint64_t flow);
 void masque_endpoint_discard(struct masque_endpoint *e);

@@ -85,6 +85,10 @@ size_t masque_h3_mtu(const struct masque_h3 *h, uint64_t flow);
 /* Drops the flow's queued packets and stops delivering its packets; the stream stays open. After it returns
  * no packet of this flow is in flight here, and the slot is no longer used. */
 void masque_h3_stop(struct masque_h3 *h, uint64_t flow);
+/* Until then what comes on the flow's connection is thrown away unread, at next to no cost, for a client that
+ * sends more than it may: QUIC takes it as the network's loss, sends what matters again, and slows down. Keep
+ * it to milliseconds. */
+void masque_h3_hold(struct masque_h3 *h, uint64_t flow, base_time until);
 /* Ends the flow's stream and, when it was the last one, its connection. */
 void masque_h3_close(struct masque_h3 *h, uint64_t flow, uint64_t h3_error);
 /* Drops every packet that waits here, in both directions; flows go on. For a thread that was stopped for too
@@ -95,7 +99,7 @@ void masque_h3_drain(struct masque_h3 *h);
 
 struct masque_h3_stats {
     uint64_t connections, handshakes_failed, requests, refused, datagrams_in, datagrams_out, packets_in,
-        packets_out, drop_queue, drop_fence, drop_malformed, drop_early, bytes_in, bytes_out;
+        packets_out, drop_queue, drop_fence, drop_malformed, drop_early, held, bytes_in, bytes_out;
     /* connections that were turned away, by the limit that was reached; Retries; connections ended for resets
      */
     uint64_t full_connections, full_source, full_handshakes, full_rate, retries, floods;

@@ -170,6 +170,10 @@ void masque_accept_input(struct masque_h3 *h, const struct masque_udp_in *in)
     if (rv != 0)
         return;
     struct masque_conn *c = masque_index_conn(&h->index, vc.dcid, vc.dcidlen);
+    if (c && c->held_until > h->now) {
+        h->stats.held++;
+        return;
+    }
     if (c) {
         masque_conn_input(c, in);
         return;

@@ -380,6 +380,10 @@ void masque_conn_reschedule(struct masque_conn *c)
         return;
     ngtcp2_tstamp q = ngtcp2_conn_get_expiry(c->quic);
     base_time t = q > (ngtcp2_tstamp)BASE_TIME_NEVER ? BASE_TIME_NEVER : (base_time)q;
+    /* The library names the end of pacing also when nothing waits for it: a few microseconds after every
+     * send. Its other timers have a granularity of a millisecond (RFC 9002 section 6.1.2). */
+    if (!c->flow || !c->flow->queue.head)
+        t = base_time_max(t, c->h->now + BASE_MS);
     masque_heap_set(&c->h->heap, &c->wake, base_time_min(t, own_deadline(c)));
 }
 

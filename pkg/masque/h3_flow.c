@@ -455,6 +455,13 @@ void masque_h3_stop(struct masque_h3 *h, uint64_t flow)
     masque_flow_drop_early(f->conn);
 }
 
+void masque_h3_hold(struct masque_h3 *h, uint64_t flow, base_time until)
+{
+    struct masque_flow *f = find(h, flow);
+    if (f)
+        f->conn->held_until = until;
+}
+
 void masque_h3_close(struct masque_h3 *h, uint64_t flow, uint64_t h3_error)
 {
     struct masque_flow *f = find(h, flow);

@@ -170,6 +170,7 @@ struct masque_conn {
     size_t early_bytes;
     struct masque_wake wake;
     base_time lonely_since, close_at;
+    base_time held_until; /* masque_h3_hold */
     base_time resets_since;
     base_time headers_since; /* the oldest header block that is not whole; 0 = none */
     uint32_t n_resets;

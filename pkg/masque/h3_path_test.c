@@ -96,3 +96,36 @@ Test(masque_h3_path, without_offload_every_packet_is_a_send)
     }
     both_ways(c, flow, 9);
 }
+
+/* A client that sends more than it may is not read for a while, then as before; nobody else is touched. */
+Test(masque_h3_path, a_held_connection_costs_no_others)
+{
+    uint64_t flow, other;
+    struct testclient *c = testenv_tunnel(e, &flow), *d = testenv_tunnel(e, &other);
+    both_ways(c, flow, 1);
+    both_ways(d, other, 2);
+    masque_h3_hold(e->h, flow, testenv_clock() + 300 * BASE_MS);
+    masque_h3_hold(e->h, 12345, testenv_clock() + BASE_SEC);
+    unsigned n = e->n_packets;
+    testclient_datagram(c, (uint8_t[]){0, 0, 0x60, 3}, 4);
+    testenv_settle(e, 50);
+    cr_assert_eq(e->n_packets, n, "it was read");
+    cr_assert_geq(testenv_stats(e).held, 1);
+    both_ways(d, other, 4);
+    testenv_skew += 300 * BASE_MS;
+    both_ways(c, flow, 5);
+    cr_assert_eq(e->n_ended, 0);
+}
+
+/* The library's pacing ends microseconds after each send: nobody is woken for it when nothing waits. */
+Test(masque_h3_path, nobody_wakes_for_pacing_when_nothing_waits)
+{
+    uint64_t flow;
+    struct testclient *c = testenv_tunnel(e, &flow);
+    both_ways(c, flow, 1);
+    testenv_settle(e, 50);
+    cr_assert_eq(testenv_send(e, flow, 1200, 2), BASE_OK);
+    base_time before = testenv_clock();
+    testenv_endpoint(e);
+    cr_assert_geq(masque_h3_expiry(e->h), before + BASE_MS);
+}

@@ -39,8 +39,9 @@ build/peers/holdfast-connectip-server: $(wildcard test/peers/connectip/server/*.
 -include $(wildcard $(BUILD)/test/bench/dp/*.d)
 
 PAIRS ?= 7
+SESSIONS ?= 1000
 ONLY ?=
 .PHONY: bench
-## bench          figures of the data path beside connect-ip-go and a bare loop, in pairs (root; PAIRS=7 ONLY=traffic|latency|scale)
+## bench          figures of the data path beside connect-ip-go and a bare loop, in pairs (root; PAIRS=7 SESSIONS=1000 ONLY=traffic|latency|tenants|scale)
 bench: $(BENCH_BIN) build/peers/holdfast-connectip-server
-	@test/bench/dp/run.sh $(BUILD)/test/bench build/peers build/bench/dataplane.txt $(PAIRS) $(ONLY)
+	@test/bench/dp/run.sh $(BUILD)/test/bench build/peers build/bench/dataplane.txt $(PAIRS) $(SESSIONS) $(ONLY)

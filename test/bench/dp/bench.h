@@ -26,7 +26,14 @@
 #define BENCH_TIME_MS INT64_C(1000000)
 enum { BENCH_PACKET = 1200, BENCH_PAIRS_MAX = 64 };
 
-enum bench_server_kind { BENCH_OURS = 1, BENCH_OURS_PLAIN, BENCH_OURS_NOFENCE, BENCH_GO, BENCH_BARE_LOOP };
+enum bench_server_kind {
+    BENCH_OURS = 1,
+    BENCH_OURS_PLAIN,
+    BENCH_OURS_NOFENCE,
+    BENCH_OURS_TENANT,
+    BENCH_GO,
+    BENCH_BARE_LOOP
+};
 struct bench_server {
     enum bench_server_kind kind;
     const char *name;
@@ -70,11 +77,14 @@ struct bench_sample {
 };
 struct bench_sample bench_traffic_run(struct bench_server *s, enum bench_traffic t, int64_t duration);
 struct bench_latency {
-    double p50_us, p99_us;
+    double p50_us, p99_us, cpu_ns; /* the last: of the server, a round trip */
     unsigned n, lost;
 };
 /* A round trip from the VPC host to the client and back, a thousand times a second. */
 struct bench_latency bench_latency_run(struct bench_server *s, int64_t duration);
+
+/* Another process, another tenant: sends into the VPC without end. Returns its pid. */
+pid_t bench_flood_start(const struct bench_server *s, const struct bench_dirs *d);
 
 /* ---- figure.c ---- */
 struct bench_figures; /* the report */
@@ -92,7 +102,7 @@ void bench_value(struct bench_figures *f, const char *name, double v, const char
 double bench_median(const double *v, unsigned n);
 
 /* ---- scale.c ---- */
-void bench_scale(struct bench_figures *f, const struct bench_dirs *d, unsigned sessions);
+void bench_scale(struct bench_figures *f, const struct bench_dirs *d, unsigned sessions, unsigned pairs);
 /* CPU time of the server's side of one handshake with mutual TLS in GnuTLS alone, in s. */
 double bench_tls_alone(const char *pki);
 

@@ -181,21 +181,24 @@ static ngtcp2_conn *get_conn(ngtcp2_crypto_conn_ref *ref)
     return ((struct bench_client *)ref->user_data)->quic;
 }
 
-static gnutls_certificate_credentials_t credentials(const char *dir)
+static gnutls_certificate_credentials_t credentials(const char *dir, const char *name)
 {
-    static gnutls_certificate_credentials_t cred; /* one for all clients: 10,000 of them fit into memory */
+    /* One for all clients of a name: 10,000 of them fit into memory. */
+    static gnutls_certificate_credentials_t cred;
+    static char whose[64];
     char cert[300], key[300];
-    if (cred)
+    if (cred && strcmp(whose, name) == 0)
         return cred;
-    (void)snprintf(cert, sizeof cert, "%s/site-1.crt", dir);
-    (void)snprintf(key, sizeof key, "%s/site-1.key", dir);
+    (void)snprintf(whose, sizeof whose, "%s", name);
+    (void)snprintf(cert, sizeof cert, "%s/%s.crt", dir, name);
+    (void)snprintf(key, sizeof key, "%s/%s.key", dir, name);
     if (gnutls_certificate_allocate_credentials(&cred) != 0 ||
         gnutls_certificate_set_x509_key_file(cred, cert, key, GNUTLS_X509_FMT_PEM) != 0)
         die(cert, "certificate or key");
     return cred;
 }
 
-static void open_tls(struct bench_client *c, const char *dir)
+static void open_tls(struct bench_client *c, const char *dir, const char *name)
 {
     static unsigned char h3[] = {'h', '3'}, bare[] = {'b', 'a', 'r', 'e'};
     const gnutls_datum_t alpn[] = {{h3, sizeof h3}, {bare, sizeof bare}};
@@ -203,7 +206,7 @@ static void open_tls(struct bench_client *c, const char *dir)
         gnutls_priority_set_direct(
             c->tls, "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM:%DISABLE_TLS13_COMPAT_MODE",
             NULL) != 0 ||
-        gnutls_credentials_set(c->tls, GNUTLS_CRD_CERTIFICATE, credentials(dir)) != 0 ||
+        gnutls_credentials_set(c->tls, GNUTLS_CRD_CERTIFICATE, credentials(dir, name)) != 0 ||
         gnutls_alpn_set_protocols(c->tls, &alpn[c->protocol == BENCH_BARE], 1, 0) != 0 ||
         ngtcp2_crypto_gnutls_configure_client_session(c->tls) != 0)
         die("TLS", "set-up");
@@ -254,8 +257,8 @@ static void open_quic(struct bench_client *c)
     ngtcp2_conn_set_tls_native_handle(c->quic, c->tls);
 }
 
-struct bench_client *bench_client_new(uint16_t port, const char *dir, enum bench_protocol protocol,
-                                      bench_packet_fn fn, void *arg)
+struct bench_client *bench_client_new(uint16_t port, const char *dir, const char *name,
+                                      enum bench_protocol protocol, bench_packet_fn fn, void *arg)
 {
     struct bench_client *c = calloc(1, sizeof *c);
     socklen_t n = sizeof c->local;
@@ -274,7 +277,7 @@ struct bench_client *bench_client_new(uint16_t port, const char *dir, enum bench
     if (connect(c->fd, (const struct sockaddr *)&c->remote, sizeof c->remote) < 0 ||
         getsockname(c->fd, (struct sockaddr *)&c->local, &n) < 0)
         die("connect", strerror(errno));
-    open_tls(c, dir);
+    open_tls(c, dir, name);
     open_quic(c);
     bench_client_pump(c);
     return c;

@@ -17,9 +17,9 @@ struct bench_client;
 enum bench_protocol { BENCH_H3 = 1, BENCH_BARE };
 typedef void (*bench_packet_fn)(void *arg, const uint8_t *pkt, size_t len);
 
-/* Client certificate DIR/site-1.crt; the server at [::1]:port is not checked. */
-struct bench_client *bench_client_new(uint16_t port, const char *dir, enum bench_protocol protocol,
-                                      bench_packet_fn fn, void *arg);
+/* Client certificate DIR/NAME.crt; the server at [::1]:port is not checked. */
+struct bench_client *bench_client_new(uint16_t port, const char *dir, const char *name,
+                                      enum bench_protocol protocol, bench_packet_fn fn, void *arg);
 struct bench_client *bench_client_free(struct bench_client *c);
 int bench_client_fd(const struct bench_client *c);
 /* Packets may be sent. */

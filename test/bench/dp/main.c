@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench-dataplane BIN PEERS PKI RESULTS [PAIRS [ONLY]]: the figures of the data path, each beside another
- * server on the same machine in the same minute. Exit 1 when one is outside its band. ONLY: traffic, latency
- * or scale.
+ * bench-dataplane BIN PEERS PKI RESULTS [PAIRS [SESSIONS [ONLY]]]: the figures of the data path, each beside
+ * another server on the same machine in the same minute. Exit 1 when one is outside its band. ONLY: traffic,
+ * latency or scale.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "bench.h"
 
@@ -68,6 +71,65 @@ static void latency(struct bench_figures *f, struct bench_server *s, unsigned pa
     bench_ratio(f, "  p99: ours / connect-ip-go", p99[OURS], p99[GO], pairs, BENCH_AT_MOST, 0.7, 1.5);
 }
 
+/* Packets that come one by one, with all offloads and without any. */
+static void sparse(struct bench_figures *f, struct bench_server *on, struct bench_server *off, unsigned pairs)
+{
+    double a[BENCH_PAIRS_MAX], b[BENCH_PAIRS_MAX];
+    for (unsigned i = 0; i < pairs; i++) {
+        a[i] = bench_latency_run(on, LATENCY_WINDOW).cpu_ns;
+        b[i] = bench_latency_run(off, LATENCY_WINDOW).cpu_ns;
+    }
+    bench_note(
+        f, "sparse traffic, 1000 round trips a second: %.0f ns of CPU time each with offload, %.0f without",
+        bench_median(a, pairs), bench_median(b, pairs));
+    bench_ratio(f, "  sparse traffic: offload / none", a, b, pairs, BENCH_AT_MOST, 1.05, 0);
+}
+
+/* One tenant sends without end; what does another one see? */
+static void tenants(struct bench_figures *f, const struct bench_dirs *d, unsigned pairs)
+{
+    struct bench_server with = {.kind = BENCH_OURS_TENANT, .name = "with a budget", .pool = 0x31};
+    struct bench_server without = {.kind = BENCH_OURS, .name = "without", .pool = 0x32};
+    struct bench_server *s[] = {&with, &without};
+    double quiet[2][BENCH_PAIRS_MAX], flood[2][BENCH_PAIRS_MAX], q99[2][BENCH_PAIRS_MAX],
+        f99[2][BENCH_PAIRS_MAX];
+    pid_t p[2];
+    unsigned lost[2] = {0, 0};
+    for (unsigned k = 0; k < 2; k++) {
+        bench_server_start(s[k], d, 64);
+        bench_server_connect(s[k], d);
+        p[k] = bench_flood_start(s[k], d);
+        (void)kill(p[k], SIGSTOP);
+    }
+    for (unsigned i = 0; i < pairs; i++)
+        for (unsigned k = 0; k < 2; k++) {
+            struct bench_latency one = bench_latency_run(s[k], LATENCY_WINDOW);
+            quiet[k][i] = one.p50_us;
+            q99[k][i] = one.p99_us;
+            (void)kill(p[k], SIGCONT);
+            (void)usleep(50000);
+            one = bench_latency_run(s[k], LATENCY_WINDOW);
+            (void)kill(p[k], SIGSTOP);
+            flood[k][i] = one.p50_us;
+            f99[k][i] = one.p99_us;
+            lost[k] += one.lost;
+            (void)usleep(100000);
+        }
+    bench_note(f, "another tenant floods: 1000 round trips a second of the first one");
+    for (unsigned k = 0; k < 2; k++)
+        bench_note(f, "  %-16s p50 %.0f us, p99 %.0f us; flooded %.0f us, %.0f us; %u lost of %u", s[k]->name,
+                   bench_median(quiet[k], pairs), bench_median(q99[k], pairs), bench_median(flood[k], pairs),
+                   bench_median(f99[k], pairs), lost[k], pairs * 1500);
+    bench_ratio(f, "  with a budget, p50: flooded / quiet", flood[0], quiet[0], pairs, BENCH_AT_MOST, 1.5, 0);
+    bench_ratio(f, "  with a budget, p99: flooded / quiet", f99[0], q99[0], pairs, BENCH_AT_MOST, 2, 0);
+    bench_ratio(f, "  without, p50: flooded / quiet", flood[1], quiet[1], pairs, BENCH_AT_MOST, 0, 0);
+    for (unsigned k = 0; k < 2; k++) {
+        (void)kill(p[k], SIGKILL);
+        (void)waitpid(p[k], NULL, 0);
+        bench_server_stop(s[k]);
+    }
+}
+
 /* One session each, connected a moment ago or just after the traffic. */
 static void memory(struct bench_figures *f, const struct bench_server *s, const char *when, double exception)
 {
@@ -91,20 +153,24 @@ int main(int argc, char **argv)
         [GO] = {.kind = BENCH_GO, .name = "connect-ip-go", .pool = 0x13},
         [BARE] = {.kind = BENCH_BARE_LOOP, .name = "bare loop", .pool = 0x14},
     };
+    struct bench_server plain = {.kind = BENCH_OURS_PLAIN, .name = "ours, no offload", .pool = 0x15};
     if (argc < 5) {
-        (void)fprintf(stderr, "usage: bench-dataplane BIN PEERS PKI RESULTS [PAIRS [ONLY]]\n");
+        (void)fprintf(stderr, "usage: bench-dataplane BIN PEERS PKI RESULTS [PAIRS [SESSIONS [ONLY]]]\n");
         return 2;
     }
     struct bench_dirs d = {argv[1], argv[2], argv[3]};
     unsigned pairs = argc > 5 ? (unsigned)strtoul(argv[5], NULL, 10) : 7;
-    const char *only = argc > 6 ? argv[6] : "";
-    if (pairs == 0 || pairs > BENCH_PAIRS_MAX)
+    unsigned sessions = argc > 6 ? (unsigned)strtoul(argv[6], NULL, 10) : 1000;
+    const char *only = argc > 7 ? argv[7] : "";
+    if (pairs == 0 || pairs > BENCH_PAIRS_MAX || sessions < 2)
         return 2;
     struct bench_figures *f = bench_figures_new(argv[4]);
     bench_net_open();
     if (!*only || strcmp(only, "scale") == 0)
-        bench_scale(f, &d, 1000);
-    if (!*only || strcmp(only, "scale") != 0) {
+        bench_scale(f, &d, sessions, pairs);
+    if (!*only || strcmp(only, "tenants") == 0)
+        tenants(f, &d, pairs);
+    if (!*only || strcmp(only, "traffic") == 0 || strcmp(only, "latency") == 0) {
         for (unsigned k = 0; k < SERVERS; k++) {
             bench_server_start(&s[k], &d, 64);
             bench_server_connect(&s[k], &d);
@@ -114,8 +180,13 @@ int main(int argc, char **argv)
             traffic(f, s, pairs);
             memory(f, s, "after traffic", 1.2);
         }
-        if (!*only || strcmp(only, "latency") == 0)
+        if (!*only || strcmp(only, "latency") == 0) {
             latency(f, s, pairs);
+            bench_server_start(&plain, &d, 64);
+            bench_server_connect(&plain, &d);
+            sparse(f, &s[OURS], &plain, pairs);
+            bench_server_stop(&plain);
+        }
         for (unsigned k = 0; k < SERVERS; k++)
             bench_server_stop(&s[k]);
     }

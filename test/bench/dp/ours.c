@@ -92,6 +92,8 @@ int main(int argc, char **argv)
     cfg.h3.limits.rate = 1000000;
     cfg.gap = 5 * BASE_SEC; /* a busy machine must not end a run */
     cfg.h3.no_offload = cfg.no_tun_offload = argc > 5 && strcmp(argv[5], "plain") == 0;
+    /* "tenant": 20,000 packets a second for each tenant. */
+    cfg.tenant.packets = argc > 5 && strcmp(argv[5], "tenant") == 0 ? 20000 : 0;
     c.slots = fence_table_new(2 * sessions + 64);
     if (!c.slots || agent_data_new(&c.d, &cfg, on_report, &c, &err) != BASE_OK ||
         agent_data_tun_open(c.d, 1, argv[1], 1500) != BASE_OK) {

@@ -21,7 +21,7 @@ static void ignore(void *arg, const uint8_t *pkt, size_t len)
 static void set_up(const struct bench_server *s, const struct bench_dirs *d, struct bench_client **c)
 {
     int64_t until = bench_now() + 10000 * BENCH_TIME_MS;
-    *c = bench_client_new(s->port, d->pki, BENCH_H3, ignore, NULL);
+    *c = bench_client_new(s->port, d->pki, "site-1", BENCH_H3, ignore, NULL);
     while (!bench_client_open(*c) && !bench_client_ended(*c) && bench_now() < until) {
         (void)usleep(50);
         bench_client_pump(*c);
@@ -32,7 +32,34 @@ static void set_up(const struct bench_server *s, const struct bench_dirs *d, str
     }
 }
 
-void bench_scale(struct bench_figures *f, const struct bench_dirs *d, unsigned sessions)
+static void pump_all(struct bench_client **c, unsigned n)
+{
+    for (unsigned k = 0; k < n; k++)
+        bench_client_pump(c[k]);
+}
+
+/* Traffic of one session: is it dearer where many others are? */
+static void among_many(struct bench_figures *f, const struct bench_dirs *d, struct bench_server *many,
+                       struct bench_client **c, unsigned sessions, unsigned pairs)
+{
+    struct bench_server one = {.kind = BENCH_OURS, .name = "ours, one session", .pool = 0x23};
+    double a[BENCH_PAIRS_MAX], b[BENCH_PAIRS_MAX];
+    char name[100];
+    bench_server_start(&one, d, sessions + 100);
+    bench_server_connect(&one, d);
+    for (unsigned i = 0; i < pairs; i++) {
+        pump_all(c, sessions);
+        a[i] = bench_traffic_run(many, BENCH_DOWN_SINGLE, 400 * BENCH_TIME_MS).cpu_ns;
+        b[i] = bench_traffic_run(&one, BENCH_DOWN_SINGLE, 400 * BENCH_TIME_MS).cpu_ns;
+    }
+    bench_server_stop(&one);
+    bench_note(f, "down, single datagrams, one session busy: %.0f ns a packet among %u sessions, %.0f alone",
+               bench_median(a, pairs), sessions, bench_median(b, pairs));
+    (void)snprintf(name, sizeof name, "  %u sessions / one", sessions);
+    bench_ratio(f, name, a, b, pairs, BENCH_AT_MOST, 1.1, 0);
+}
+
+void bench_scale(struct bench_figures *f, const struct bench_dirs *d, unsigned sessions, unsigned pairs)
 {
     struct bench_client **c = calloc(sessions, sizeof(struct bench_client *));
     struct bench_server ours = {.kind = BENCH_OURS, .name = "ours", .pool = 0x21};
@@ -41,6 +68,7 @@ void bench_scale(struct bench_figures *f, const struct bench_dirs *d, unsigned s
     if (!c || setrlimit(RLIMIT_NOFILE, &files) != 0)
         bench_die("descriptors");
     bench_server_start(&ours, d, sessions + 100);
+    bench_server_connect(&ours, d); /* the one that will be busy, and one more that is not */
     set_up(&ours, d, &c[0]);
     (void)usleep(200000);
     struct bench_memory one = bench_server_memory(&ours);
@@ -48,13 +76,11 @@ void bench_scale(struct bench_figures *f, const struct bench_dirs *d, unsigned s
     for (unsigned i = 1; i < sessions; i++) {
         set_up(&ours, d, &c[i]);
         if (i % 256 == 0)
-            for (unsigned k = 0; k < i; k++)
-                bench_client_pump(c[k]);
+            pump_all(c, i);
     }
     cpu = bench_server_cpu(&ours) - cpu;
     double each = (double)cpu / 1e9 / (sessions - 1);
-    for (unsigned k = 0; k < sessions; k++)
-        bench_client_pump(c[k]);
+    pump_all(c, sessions);
     (void)usleep(200000);
     double kib = (bench_server_memory(&ours).resident - one.resident) / (sessions - 1);
     (void)snprintf(name, sizeof name, "memory of an idle HTTP/3 session, of %u", sessions);
@@ -66,6 +92,7 @@ void bench_scale(struct bench_figures *f, const struct bench_dirs *d, unsigned s
         each * 1e6, alone * 1e6, (double)(bench_now() - began) / 1e9);
     bench_value(f, "session set-ups a second and core, mutual TLS", 1 / each, "", BENCH_AT_LEAST,
                 300 < 1 / (1.2 * alone) ? 300 : 1 / (1.2 * alone), 0);
+    among_many(f, d, &ours, c, sessions, pairs);
     for (unsigned i = 0; i < sessions; i++)
         bench_client_free(c[i]);
     free(c);

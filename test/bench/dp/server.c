@@ -105,7 +105,10 @@ void bench_server_start(struct bench_server *s, const struct bench_dirs *d, unsi
         else if (s->kind == BENCH_BARE_LOOP)
             (void)execl(path, path, s->device, d->pki, (char *)NULL);
         else
-            (void)execl(path, path, s->device, pool, d->pki, n, s->kind == BENCH_OURS_PLAIN ? "plain" : "on",
+            (void)execl(path, path, s->device, pool, d->pki, n,
+                        s->kind == BENCH_OURS_PLAIN    ? "plain"
+                        : s->kind == BENCH_OURS_TENANT ? "tenant"
+                                                       : "on",
                         (char *)NULL);
         _exit(127);
     }
@@ -133,8 +136,8 @@ static void on_packet(void *arg, const uint8_t *pkt, size_t len)
 void bench_server_connect(struct bench_server *s, const struct bench_dirs *d)
 {
     int64_t until = bench_now() + 10000 * BENCH_TIME_MS, mtu = 0;
-    s->client =
-        bench_client_new(s->port, d->pki, s->kind == BENCH_BARE_LOOP ? BENCH_BARE : BENCH_H3, on_packet, s);
+    s->client = bench_client_new(s->port, d->pki, "site-1",
+                                 s->kind == BENCH_BARE_LOOP ? BENCH_BARE : BENCH_H3, on_packet, s);
     while (bench_now() < until && (mtu == 0 || bench_now() < mtu)) {
         bench_client_pump(s->client);
         if (bench_client_ended(s->client))

@@ -6,9 +6,11 @@
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -167,6 +169,7 @@ struct bench_latency bench_latency_run(struct bench_server *s, int64_t duration)
     static double rtt[ROUND_TRIPS];
     uint8_t data[BENCH_PACKET - HEADERS] = {0}, in[2048];
     struct bench_latency ret = {0};
+    int64_t cpu = bench_server_cpu(s);
     int vpc = vpc_socket(s);
     int64_t from = bench_now(), next = from;
     unsigned sent = 0;
@@ -194,6 +197,7 @@ struct bench_latency bench_latency_run(struct bench_server *s, int64_t duration)
     bench_server_priority(s, false);
     (void)close(vpc);
     ret.lost = sent - ret.n;
+    ret.cpu_ns = ret.n > 0 ? (double)(bench_server_cpu(s) - cpu) / ret.n : 0;
     if (ret.n < 100) {
         (void)fprintf(stderr, "bench: %s: hardly any packet came back (%u of %u)\n", s->name, ret.n, sent);
         exit(1);
@@ -202,4 +206,45 @@ struct bench_latency bench_latency_run(struct bench_server *s, int64_t duration)
     ret.p50_us = rtt[ret.n / 2];
     ret.p99_us = rtt[ret.n * 99 / 100];
     return ret;
+}
+
+/* ---- a flood ---- */
+static void ignore(void *arg, const uint8_t *pkt, size_t len)
+{
+}
+
+pid_t bench_flood_start(const struct bench_server *s, const struct bench_dirs *d)
+{
+    uint8_t pkt[BENCH_PACKET];
+    int up[2];
+    char c = 0;
+    pid_t parent = getpid(), p;
+    if (pipe(up) < 0 || (p = fork()) < 0)
+        bench_die("fork");
+    if (p > 0) {
+        (void)close(up[1]);
+        if (read(up[0], &c, 1) != 1)
+            bench_die("the flood does not begin");
+        (void)close(up[0]);
+        return p;
+    }
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    struct bench_client *b = bench_client_new(s->port, d->pki, "other-tenant", BENCH_H3, ignore, NULL);
+    for (int64_t until = bench_now() + 10000 * BENCH_TIME_MS; !bench_client_open(b) && bench_now() < until;) {
+        (void)usleep(200);
+        bench_client_pump(b);
+    }
+    make_packet(s, "fd20::20", pkt);
+    pkt[11 + 8] = 2; /* the second session's address */
+    checksum(pkt, sizeof pkt);
+    if (!bench_client_open(b) || write(up[1], &c, 1) != 1)
+        _exit(1);
+    while (!bench_client_ended(b)) {
+        if (bench_client_send(b, pkt, sizeof pkt, FLOW, true) == 0)
+            (void)usleep(50);
+        bench_client_pump(b);
+    }
+    _exit(1);
 }
