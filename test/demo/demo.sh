@@ -19,6 +19,7 @@ k() { local u=$1; shift; lab kubectl "$D" "$u" "$@"; }
 [ "$(id -u)" = 0 ] || { echo "demo: error: needs root, for network namespaces (try: sudo make demo)" >&2; exit 1; }
 mkdir -p "$D"
 D=$(cd "$D" && pwd)
+alone
 rm -f "$D"/{timeline,steps,timings,bounds}.jsonl "$D"/{summary.json,missing}
 : >"$D/timings.jsonl"
 : >"$D/bounds.jsonl"
@@ -75,7 +76,6 @@ link_of() { echo "e${1#edge}"; }
 stream_of() { if [ "$1" = client ]; then echo 1; else echo 3; fi; } # number of a client's packets
 
 # ---- 1 -----------------------------------------------------------------------------------------------------------
-lab reap
 step "API server, CRDs, RBAC, admission; foundation and agent on edge1 and edge2; two instance leases live"
 lab up "$D" --owner $$ 2>&1 | sed 's/^/              /'
 tl lab "network, API server, CRDs, roles and admission policies are up"

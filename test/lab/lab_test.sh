@@ -125,6 +125,14 @@ wait "$owner" 2>/dev/null || true
 check "reap takes it down when the owner is dead" "$lab" reap
 check "reap leaves nothing" nothing_left "$id" "$tmp/a"
 
+mkdir -p "$tmp/d"
+flock "$tmp/d/.lock" sleep 1000 & holder=$!
+eventually 5 fails_with '' flock -n "$tmp/d/.lock" true >/dev/null
+check "two demos in one folder: the second leaves the first alone" fails_with "another run uses $tmp/d" "$here/../demo/demo.sh" "$tmp/d"
+end_children() { local c; for c in $(cat "/proc/$1/task/$1/children"); do kill "$c"; done; }
+end_children "$holder"
+wait "$holder" 2>/dev/null || true
+
 check "unknown command" fails_with "unknown command 'frob'" "$lab" frob
 check "a lease that no agent takes" fails_with "10 to 300 seconds" "$lab" up "$tmp/a" --net-only --lease 5
 check "unknown node" fails_with "no lab" "$lab" exec "$tmp/a/none" edge1 true

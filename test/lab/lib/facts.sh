@@ -11,6 +11,14 @@
 #   echo.csv               the same of echoes, back at the connector
 #   CLIENT.connector.log   the connector's JSON events
 
+# alone: one run at a time in $D: a second one would take the first one's lab down. What a run that was killed has left is
+# taken down first (its processes hold the lock).
+alone() {
+    "$LAB" reap
+    exec 7>"$D/.lock"
+    flock -n 7 || { echo "${0##*/}: error: another run uses $D; wait for it, or end it" >&2; exit 1; }
+}
+
 now_ns() { "$PROBE" clock | cut -d' ' -f1; }
 ms_between() { awk -v a="$1" -v b="$2" 'BEGIN {printf "%.1f", (b - a) / 1e6}'; }
 

@@ -59,8 +59,8 @@ scenario_end() {
 # scenario_up OPTION...: a lab (options of `lab up`), observers, foundations. scenario_agents: both agents, ready.
 scenario_up() {
     mkdir -p "$D"
+    alone
     rm -f "$D"/{figures.jsonl,moments.txt,gates.txt}
-    "$LAB" reap
     trap scenario_end EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
