@@ -112,7 +112,8 @@ for target in "$@"; do
         say "$target: $(mb "$(stat -c %s "$out/$target.tar")") packed, build/image/$target.tar, $(b inspect --type image --format '{{.FromImageDigest}}' "$image")"
         ;;
     test)
-        build test localhost/holdfast-test:$version
+        # The tests of pkg/tun make network namespaces with a TUN device in them.
+        build test "localhost/holdfast-test:$version" --cap-add CAP_SYS_ADMIN,CAP_NET_ADMIN --security-opt seccomp=unconfined --device /dev/net/tun
         tail -n 1 "$out/test.log"
         ;;
     again)
