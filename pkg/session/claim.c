@@ -80,6 +80,9 @@ enum conn_state session_on_audited(struct session_core *c, struct session_conn *
     enum authority_reason r = authority_check_binding(&n->b, n->req.digest);
     if (!n->bound || r != AUTHORITY_OK) /* it changed while the record was on its way */
         return session_give_up(c, n, session_reason_auth(n->bound ? r : AUTHORITY_NO_BINDING));
+    /* a newer request took the place of the one that was permitted: it is asked about, and recorded, too */
+    if (!base_mutant("policy.claim-joined") && session_policy_claim(c, n))
+        return CONN_ASKING;
 
     struct contract_ref service = {.uid = s->s.uid}, attachment = {.uid = at->row.meta.uid};
     (void)base_copy(service.name, sizeof service.name, s->s.name);

@@ -479,7 +479,7 @@ static void execute(struct world *w, struct w_node *n, const struct session_fx *
         in.u.audit.ask = fx->u.audit.ask;
         in.u.audit.durable = !n->audit_fails;
         n->not_durable += n->audit_fails;
-        post(w, n->index, w->now + BASE_MS, &in, NULL, 0);
+        post(w, n->index, w->now + BASE_MS + n->audit_delay, &in, NULL, 0);
         break;
     case SESSION_FX_TUN_OPEN:
         n->tun_opens++;

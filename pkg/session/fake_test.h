@@ -65,6 +65,7 @@ struct w_node {
     /* knobs */
     bool cut;                           /* no answer of the API server: reads EIO, writes W_LOST */
     bool watch_silent[CONTRACT_KIND_N]; /* no events, no proofs, and the list of it stays as it was */
+    base_time audit_delay;              /* until a record is durable, besides 1 ms */
     bool audit_fails, audit_silent, stuck /* no barrier */, foundation_down, foundation_watch_silent,
         tun_fails;
     bool attachments_wait; /* the foundation does not accept them */

@@ -350,6 +350,35 @@ Test(session_policy, a_newer_request_needs_its_own_permission)
     world_free(w);
 }
 
+/* The record of a permitted write is not durable yet when a newer request takes the place of the one that was
+ * permitted: the write needs that one's permission, too. */
+Test(session_policy, a_newer_request_beside_the_record_needs_its_own_permission)
+{
+    for (unsigned denied = 0; denied < 2; denied++) {
+        struct world *w = world_webhook(1);
+        struct w_node *n = &w->node[0];
+        unsigned before = n->audits[SESSION_AUDIT_ACQUIRE]; /* the instance's */
+        n->audit_delay = 500 * W_MS;
+        uint64_t a = world_connect(w, 0, W_URI);
+        while (n->audits[SESSION_AUDIT_ACQUIRE] == before)
+            world_run(w, W_MS);
+        if (denied)
+            n->authority.verdict[AUTHORITY_ASK_ACQUIRE] = AUTHORITY_DENIED;
+        struct w_flow *f = until_answered(w, world_connect_token(w, 0, W_USER));
+        cr_assert_eq(world_flow(w, a)->status, 503, "the newest counts");
+        cr_assert_eq(n->authority.asked[AUTHORITY_ASK_ACQUIRE], 2, "it was asked about");
+        cr_assert_str_eq(n->authority.last[AUTHORITY_ASK_ACQUIRE].identity, W_USER);
+        if (denied) {
+            cr_assert(refused_with(f, 403, "NotPermitted"), "%d %s", f->status, f->reason);
+            world_run(w, 5 * W_SEC);
+            cr_assert_not(has_claim(w));
+        } else {
+            cr_assert_eq(f->status, 200, "%s", f->reason);
+        }
+        world_free(w);
+    }
+}
+
 /* ---- an open session
  * ------------------------------------------------------------------------------------------------- */
 Test(session_policy, a_refused_request_does_not_touch_the_open_session)

@@ -79,6 +79,7 @@ guard B2 'policy deny admits' policy.deny session
 guard B2 'takeover: Denied is not looked at' takeover.denied lease
 guard B2 'the webhook is not asked before a takeover' policy.claim session 'session_policy/takeover_needs*'
 guard B2 'a permission for another epoch counts' policy.claim-epoch session
+guard B2 'a permission for another request counts' policy.claim-joined session 'session_policy/a_newer_request*'
 # -- B3: leases of 5 min, grants of 30 s, whoever says otherwise
 guard B3 'a lease longer than five minutes is believed' deadline.lease-cap lease
 guard B3 'a service longer than five minutes is believed' service.clamp authority
