@@ -31,11 +31,11 @@ fleet_is_up() { [ "$(fleet_stats 2>/dev/null | jq .connected)" = "$1" ]; }
 many_config() {
     sed -E -e '$a limits:\n  connectionsPerSource: 4000\n  connections: 8192\n  handshakes: 1024' -e "${2:-}" "$D/nodes/$1/agent.yaml.lab" >"$D/nodes/$1/etc/agent.yaml"
 }
-# figure NAME VALUE OPERATOR BOUND UNIT: prints it and counts whether it meets its bound. figures_done: the closing line.
+# figure NAME VALUE OPERATOR BOUND UNIT: prints it and counts whether it meets its bound; what is no number (nothing, null) does not. figures_done: the closing line.
 FIGURES_MET=0 FIGURES_MISSED=0
 figure() {
     local ok=met
-    awk -v a="$2" -v b="$4" -v op="$3" 'BEGIN {exit !(a != "" && (op == "<=" ? a + 0 <= b + 0 : op == ">" ? a + 0 > b + 0 : a + 0 == b + 0))}' || ok=MISSED
+    awk -v a="$2" -v b="$4" -v op="$3" 'BEGIN {exit !(a ~ /^-?[0-9]+([.][0-9]+)?$/ && b ~ /^-?[0-9]+([.][0-9]+)?$/ && (op == "<=" ? a + 0 <= b + 0 : op == ">" ? a + 0 > b + 0 : a + 0 == b + 0))}' || ok=MISSED
     printf 'figure  %-64s %10s %s   (%s %s) %s\n' "$1" "$2" "$5" "$3" "$4" "$ok"
     if [ "$ok" = met ]; then FIGURES_MET=$((FIGURES_MET + 1)); else FIGURES_MISSED=$((FIGURES_MISSED + 1)); fi
 }
