@@ -163,30 +163,28 @@ static void add_path(struct base_buf *b, const struct cli *c, enum contract_kind
                         c->api->ns, contract_kind_plural(kind));
 }
 
-static int add_object(struct cli *c, enum contract_kind kind, struct base_str raw, struct cli_list *ret,
-                      struct base_err *err)
+/* One listing: each object that makes sense goes to `fn`. */
+struct walk {
+    struct cli *c;
+    enum contract_kind kind;
+    cli_object_fn fn;
+    void *arg;
+    struct contract_object o; /* the one at hand */
+};
+
+static int one_object(struct walk *w, struct base_str raw, struct base_err *err)
 {
     struct base_err bad = {0};
 
-    if (ret->n == ret->room) {
-        size_t room = ret->room ? 2 * ret->room : 64;
-        void *more = base_realloc(ret->o, room * sizeof *ret->o);
-
-        if (!more)
-            return base_err_set(err, BASE_ENOMEM, "no memory for the %s", contract_kind_plural(kind));
-        ret->o = more;
-        ret->room = room;
-    }
-    if (contract_decode(&ret->o[ret->n], kind, raw, &bad))
-        cli_warn(c, "one of the %s makes no sense and is left out: %s", contract_kind_plural(kind), bad.msg);
-    else
-        ret->n++;
+    if (!contract_decode(&w->o, w->kind, raw, &bad))
+        return w->fn(w->arg, &w->o, err);
+    cli_warn(w->c, "one of the %s makes no sense and is left out: %s", contract_kind_plural(w->kind),
+             bad.msg);
     return BASE_OK;
 }
 
 /* One page; *next gets the continue token. */
-static int add_page(struct cli *c, enum contract_kind kind, struct base_str text, struct cli_list *ret,
-                    struct base_buf *next, struct base_err *err)
+static int one_page(struct walk *w, struct base_str text, struct base_buf *next, struct base_err *err)
 {
     base_cleanup(base_arena_freep) struct base_arena *arena = base_arena_new(LIST_ARENA);
     const struct contract_json *root, *items;
@@ -197,10 +195,10 @@ static int add_page(struct cli *c, enum contract_kind kind, struct base_str text
         return base_err_set(err, BASE_ENOMEM, "no memory");
     rc = contract_json_parse(&root, arena, text, 2, err);
     if (rc)
-        return base_err_wrap(err, "the list of %s", contract_kind_plural(kind));
+        return base_err_wrap(err, "the list of %s", contract_kind_plural(w->kind));
     items = contract_json_get(root, "items");
     for (const struct contract_json *i = items ? items->child : NULL; i && !rc; i = i->next)
-        rc = add_object(c, kind, i->raw, ret, err);
+        rc = one_object(w, i->raw, err);
     more = contract_json_str(contract_json_get(root, "metadata"), "continue");
     base_buf_reset(next);
     if (!rc && more.len)
@@ -208,13 +206,14 @@ static int add_page(struct cli *c, enum contract_kind kind, struct base_str text
     return rc;
 }
 
-int cli_api_list(struct cli *c, enum contract_kind kind, const char *fields, struct cli_list *ret,
-                 struct base_err *err)
+static int walk(struct walk *w, const char *fields, bool *ret_gone, struct base_err *err)
 {
+    struct cli *c = w->c;
+    enum contract_kind kind = w->kind;
     struct base_buf path, body, next;
-    int rc = cli_api_open(c, err), again = 0;
+    int rc = cli_api_open(c, err);
 
-    *ret = (struct cli_list){.n = 0};
+    *ret_gone = false;
     if (rc)
         return rc;
     base_buf_init(&path, 65536);
@@ -235,14 +234,9 @@ int cli_api_list(struct cli *c, enum contract_kind kind, const char *fields, str
         }
         rc = path.failed ? base_err_set(err, path.failed, "no memory")
                          : cli_api_call(c, "GET", path.data, NULL, NULL, &body, NULL, err);
-        if (rc == BASE_EGONE && again++ < 3) { /* the list took too long: from the beginning */
-            ret->n = 0;
-            base_buf_reset(&next);
-            rc = BASE_OK;
-            continue;
-        }
+        *ret_gone = rc == BASE_EGONE;
         if (!rc)
-            rc = add_page(c, kind, (struct base_str){body.data, body.len}, ret, &next, err);
+            rc = one_page(w, (struct base_str){body.data, body.len}, &next, err);
         more = next.len > 0;
     }
     base_buf_fini(&path);
@@ -251,6 +245,61 @@ int cli_api_list(struct cli *c, enum contract_kind kind, const char *fields, str
     if (rc == BASE_ENOTFOUND)
         (void)base_err_set(err, rc, "%s/%s has no %s: apply manifests/crds", contract_kind_group(kind),
                            CONTRACT_VERSION, contract_kind_plural(kind));
+    return rc;
+}
+
+int cli_api_each(struct cli *c, enum contract_kind kind, const char *fields, cli_object_fn fn,
+                 void (*restart)(void *arg), void *arg, struct base_err *err)
+{
+    struct walk *w = base_calloc(1, sizeof *w);
+    bool gone = true;
+    int rc = BASE_OK;
+
+    if (!w)
+        return base_err_set(err, BASE_ENOMEM, "no memory");
+    w->c = c;
+    w->kind = kind;
+    w->fn = fn;
+    w->arg = arg;
+    for (int tries = 0; gone && tries < 4; tries++) { /* a list that took too long: from the beginning */
+        restart(arg);
+        rc = walk(w, fields, &gone, err);
+    }
+    base_free(w);
+    return rc;
+}
+
+static void list_restart(void *arg)
+{
+    struct cli_list *l = arg;
+
+    l->n = 0;
+}
+
+static int list_add(void *arg, const struct contract_object *o, struct base_err *err)
+{
+    struct cli_list *l = arg;
+
+    if (l->n == l->room) {
+        size_t room = l->room ? 2 * l->room : 64;
+        void *more = base_realloc(l->o, room * sizeof *l->o);
+
+        if (!more)
+            return base_err_set(err, BASE_ENOMEM, "no memory for the %s", contract_kind_plural(o->kind));
+        l->o = more;
+        l->room = room;
+    }
+    contract_object_copy(&l->o[l->n++], o);
+    return BASE_OK;
+}
+
+int cli_api_list(struct cli *c, enum contract_kind kind, const char *fields, struct cli_list *ret,
+                 struct base_err *err)
+{
+    int rc;
+
+    *ret = (struct cli_list){.n = 0};
+    rc = cli_api_each(c, kind, fields, list_add, list_restart, ret, err);
     if (rc)
         cli_list_fini(ret);
     ret->seen = rc == BASE_OK;

@@ -161,6 +161,15 @@ const char *cli_api_server(const struct cli *c);
 int cli_api_list(struct cli *c, enum contract_kind kind, const char *fields, struct cli_list *ret,
                  struct base_err *err);
 void cli_list_fini(struct cli_list *l);
+/* The same one by one, for kinds of which there are many: `fn` gets each, for the call only, and may end the
+ * listing with an error; `restart` is called before the first, and again when the API server could not go on
+ * with a list. */
+typedef int (*cli_object_fn)(void *arg, const struct contract_object *o, struct base_err *err);
+int cli_api_each(struct cli *c, enum contract_kind kind, const char *fields, cli_object_fn fn,
+                 void (*restart)(void *arg), void *arg, struct base_err *err);
+/* Each claim with what `status` shows of it, and nothing else filled in. */
+int cli_claim_rows(struct cli *c, cli_object_fn fn, void (*restart)(void *arg), void *arg,
+                   struct base_err *err);
 /* BASE_ENOTFOUND: there is none. */
 int cli_api_get(struct cli *c, enum contract_kind kind, const char *name, struct contract_object *ret,
                 struct base_err *err);

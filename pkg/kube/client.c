@@ -332,7 +332,8 @@ static int send_it(struct kube_call *k, struct base_err *err)
     if (!url)
         return base_err_set(err, BASE_ENOMEM, "API client: no memory");
     base_fmt(url, n, "%s%s", c->urlbase, k->path);
-    headers[r.n_headers++] = "Accept: application/json";
+    if (!k->header || strncmp(k->header, "Accept: ", 8) != 0)
+        headers[r.n_headers++] = "Accept: application/json";
     base_fmt(agent, sizeof agent, "User-Agent: %.180s", c->user_agent);
     headers[r.n_headers++] = agent;
     if (k->body_len) {

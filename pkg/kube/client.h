@@ -52,7 +52,8 @@ struct kube_req {
     struct base_str body;
     const char *content_type; /* NULL: application/json */
     const char *audit_id;     /* NULL: none */
-    const char *header;       /* one more "Name: value", at most 16 KiB; may be a secret: in no log or error; NULL: none */
+    const char *header; /* one more "Name: value" ("Accept" takes the place of ours), at most 16 KiB; may be a
+                           secret: in no log or error; NULL: none */
     base_time timeout;        /* ns from now, whole request; 0 = 10 s */
     int lane;
     bool secret; /* body and answer are overwritten when the call is gone; the answer is at most 64 KiB */

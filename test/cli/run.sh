@@ -47,6 +47,16 @@ check "a claim below its node" says '^  fd12::1:0:1:0:0/96 +acme.site-1 +2 +Open
 check "wide: lease UUID" says "$(uuid 102)" 0 hf status -o wide
 check "json" json '.ready and (.nodes | length == 2) and (.nodes[0].claims[0] | .epoch == 2 and .gate == "Open")' 0 hf status
 check "yaml" says '^nodes:$' 0 hf status -o yaml
+# an older CRD without the columns that status reads: the objects are listed instead, and say the same
+hf status -o json | jq -S . >"$DIR/by-table"
+objects_listed() { jq -r 'select(.userAgent | startswith("kubectl-holdfast")) | .requestURI' "$DIR/audit.log" | grep -q 'routeclaims?limit='; }
+by_table() { ! objects_listed; }
+check "claims come as a table" by_table
+admin get crd routeclaims.edge.galactic.datumapis.com -o json | jq '{spec: {versions: (.spec.versions | map(del(.additionalPrinterColumns)))}}' >"$DIR/columns.json"
+admin patch crd routeclaims.edge.galactic.datumapis.com --type merge --patch-file "$DIR/columns.json" >/dev/null
+by_objects() { hf status -o json | jq -S . >"$DIR/by-objects" && objects_listed && diff "$DIR/by-table" "$DIR/by-objects"; }
+check "a CRD without the columns: by the objects, the same" eventually 30 by_objects
+admin apply -f "$root/manifests/crds/routeclaims.yaml" >/dev/null
 check "one node only" json '[.nodes[].node] == ["edge2"]' 0 hf status edge2
 check "a node that is not there" says 'no instance of these nodes' 1 hf status edge9
 instance edge2 1 300

@@ -30,9 +30,9 @@ with open(d + "/rows.create", "w") as c, open(d + "/rows.status", "w") as s:
         write(s, "PATCH", "providerinstances/%s/status" % name, "ProviderInstance", {"status": {"acceptedEpoch": 1, "acceptedProcessID": uuid(n + 1), "conditions": [cond("Ready"), cond("Accepted")]}})
         write(c, "POST", "hostattachments", "HostAttachment", {"metadata": {"name": name + ".vpc-a"}, "spec": {"instanceRef": {"name": name, "uid": uuid(n + 1), "epoch": 1}, "vpc": "vpc-a"}})
         write(s, "PATCH", "hostattachments/%s.vpc-a/status" % name, "HostAttachment", {"status": {"acceptedInstanceEpoch": 1, "device": "hf%08x" % n, "mtu": 1400, "conditions": [cond("Ready"), cond("Accepted")]}})
-    for i in range(claims):
+    for i in range(1, claims + 1):
         n, name = i % nodes, "rc-fd120000000000010000%04x" % i
-        write(c, "POST", "routeclaims", "RouteClaim", {"metadata": {"name": name}, "spec": {"provider": "masque", "prefix": "fd12::1:0:%x:0:0/96" % i if i else "fd12:0:0:1::/96", "tenant": "acme",
+        write(c, "POST", "routeclaims", "RouteClaim", {"metadata": {"name": name}, "spec": {"provider": "masque", "prefix": "fd12::1:0:%x:0:0/96" % i, "tenant": "acme",
             "vpc": "vpc-a", "connector": "site-%d" % i, "serviceRef": {"name": "svc-a", "uid": service}, "leaseUUID": uuid(i + 1), "epoch": 1,
             "holder": {"instance": "masque.node%03d" % n, "instanceUID": uuid(n + 1), "instanceEpoch": 1, "processID": uuid(n + 1), "node": "node%03d" % n, "bootID": uuid(n + 1)},
             "attachmentRef": {"name": "masque.node%03d.vpc-a" % n, "uid": uuid(n + 1)}, "acquireTime": stamp(-60), "leaseDurationSeconds": 30, "maxLeaseDurationSeconds": 30, "correlationID": "%032x" % (i + 1)}})
@@ -42,8 +42,8 @@ P
 load() { # FILE: its requests, all with a good answer
     # the last `next` begins an empty one
     sed -i '$d' "$1"
-    awk -v o="--cacert $DIR/ca.crt" -v c="cacert = $DIR/ca.crt\ncert = $DIR/pki/admin.crt\nkey = $DIR/pki/admin.key" '{print} /^url = /{print c}' "$1" >"$1.curl"
-    "${IN[@]}" curl -sS -Z --parallel-max 16 -K "$1.curl" >"$1.out"
+    awk -v c="cacert = $DIR/ca.crt\ncert = $DIR/pki/admin.crt\nkey = $DIR/pki/admin.key" '{print} /^url = /{print c}' "$1" >"$1.curl"
+    "${IN[@]}" curl -sS --no-progress-meter -Z --parallel-max 16 -K "$1.curl" >"$1.out"
     [ "$(grep -c '^20[01]$' "$1.out")" = "$((CLAIMS + 2 * NODES))" ] || { echo "not every row was written:"; sort "$1.out" | uniq -c; exit 1; }
 }
 load "$DIR/rows.create"
