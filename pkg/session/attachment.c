@@ -117,7 +117,8 @@ bool session_att_ready(const struct session_core *c, const struct session_attach
 bool session_att_has_tun(const struct session_core *c, uint32_t tun_id)
 {
     for (uint32_t i = 0; i < c->cfg.max_attachments; i++)
-        if (c->att[i].used && c->att[i].tun_id == tun_id)
+        if (c->att[i].used && c->att[i].tun_id == tun_id && tun_id != 0 &&
+            c->att[i].identity == c->inst.serial) /* else it is of an identity that has ended */
             return true;
     return false;
 }

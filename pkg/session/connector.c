@@ -252,8 +252,9 @@ static enum conn_state stay(struct session_core *c, struct session_conn *n, cons
     return n->state;
 }
 
-/* A result that nothing waits for in this state: session_conn_answer and _event drop it before it gets here.
- */
+/* Cannot come in this state: a result that nothing waits for is dropped before (session_conn_answer,
+ * session_conn_audited, session_policy_told), and the end of a flow is told to the connector whose request or
+ * session it is (flow_event), while session_conn_check asserts in which states there is one. */
 static enum conn_state illegal(struct session_core *c, struct session_conn *n, const struct conn_in *in)
 {
     (void)c;
@@ -541,9 +542,9 @@ static const struct conn_cell {
         [CONN_IDLE] =
             {
                 [CONN_EV_REQUEST] = {request_idle, TO(PENDING) | TO(READING)},
-                [CONN_EV_GONE] = {stay, 0},
-                [CONN_EV_ENDED] = {stay, 0},
-                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_GONE] = {illegal, 0},
+                [CONN_EV_ENDED] = {illegal, 0},
+                [CONN_EV_STOPPED] = {illegal, 0},
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
@@ -554,8 +555,8 @@ static const struct conn_cell {
             {
                 [CONN_EV_REQUEST] = {request_join, 0},
                 [CONN_EV_GONE] = {gone_early, TO(IDLE)},
-                [CONN_EV_ENDED] = {stay, 0},
-                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_ENDED] = {illegal, 0},
+                [CONN_EV_STOPPED] = {illegal, 0},
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
@@ -566,8 +567,8 @@ static const struct conn_cell {
             {
                 [CONN_EV_REQUEST] = {request_join, 0},
                 [CONN_EV_GONE] = {gone_early, TO(IDLE)},
-                [CONN_EV_ENDED] = {stay, 0},
-                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_ENDED] = {illegal, 0},
+                [CONN_EV_STOPPED] = {illegal, 0},
                 [CONN_EV_READ] = {session_on_read, ARBITRATE},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
@@ -578,8 +579,8 @@ static const struct conn_cell {
             {
                 [CONN_EV_REQUEST] = {request_join, 0},
                 [CONN_EV_GONE] = {gone_early, TO(IDLE)},
-                [CONN_EV_ENDED] = {stay, 0},
-                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_ENDED] = {illegal, 0},
+                [CONN_EV_STOPPED] = {illegal, 0},
                 [CONN_EV_READ] = {session_on_list, ARBITRATE},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
@@ -590,8 +591,8 @@ static const struct conn_cell {
             {
                 [CONN_EV_REQUEST] = {request_join, 0},
                 [CONN_EV_GONE] = {gone_early, TO(IDLE)},
-                [CONN_EV_ENDED] = {stay, 0},
-                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_ENDED] = {illegal, 0},
+                [CONN_EV_STOPPED] = {illegal, 0},
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {session_on_reserved, ARBITRATE},
                 [CONN_EV_AUDITED] = {illegal, 0},
@@ -602,8 +603,8 @@ static const struct conn_cell {
             {
                 [CONN_EV_REQUEST] = {request_join, 0},
                 [CONN_EV_GONE] = {gone_early, TO(IDLE)},
-                [CONN_EV_ENDED] = {stay, 0},
-                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_ENDED] = {illegal, 0},
+                [CONN_EV_STOPPED] = {illegal, 0},
                 [CONN_EV_READ] = {session_on_row, ARBITRATE},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
@@ -614,8 +615,8 @@ static const struct conn_cell {
             {
                 [CONN_EV_REQUEST] = {request_join, 0},
                 [CONN_EV_GONE] = {gone_early, TO(IDLE)},
-                [CONN_EV_ENDED] = {stay, 0},
-                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_ENDED] = {illegal, 0},
+                [CONN_EV_STOPPED] = {illegal, 0},
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
@@ -626,8 +627,8 @@ static const struct conn_cell {
             {
                 [CONN_EV_REQUEST] = {request_join, 0},
                 [CONN_EV_GONE] = {gone_early, TO(IDLE)},
-                [CONN_EV_ENDED] = {stay, 0},
-                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_ENDED] = {illegal, 0},
+                [CONN_EV_STOPPED] = {illegal, 0},
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {session_on_audited,
@@ -639,8 +640,8 @@ static const struct conn_cell {
             {
                 [CONN_EV_REQUEST] = {request_join, 0},
                 [CONN_EV_GONE] = {gone_late, 0},
-                [CONN_EV_ENDED] = {stay, 0},
-                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_ENDED] = {illegal, 0},
+                [CONN_EV_STOPPED] = {illegal, 0},
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {session_on_claimed,
                                    TO(WAITING) | TO(CLOSING) | TO(CHECKING) | TO(RETRYING) | TO(IDLE)},
@@ -652,8 +653,8 @@ static const struct conn_cell {
             {
                 [CONN_EV_REQUEST] = {request_join, 0},
                 [CONN_EV_GONE] = {gone_closing, TO(IDLE)},
-                [CONN_EV_ENDED] = {stay, 0},
-                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_ENDED] = {illegal, 0},
+                [CONN_EV_STOPPED] = {illegal, 0},
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
@@ -664,8 +665,8 @@ static const struct conn_cell {
             {
                 [CONN_EV_REQUEST] = {request_join, 0},
                 [CONN_EV_GONE] = {gone_early, TO(IDLE)},
-                [CONN_EV_ENDED] = {stay, 0},
-                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_ENDED] = {illegal, 0},
+                [CONN_EV_STOPPED] = {illegal, 0},
                 [CONN_EV_READ] = {illegal, 0},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
@@ -676,8 +677,8 @@ static const struct conn_cell {
             {
                 [CONN_EV_REQUEST] = {request_join, 0},
                 [CONN_EV_GONE] = {gone_late, 0},
-                [CONN_EV_ENDED] = {stay, 0},
-                [CONN_EV_STOPPED] = {stay, 0},
+                [CONN_EV_ENDED] = {illegal, 0},
+                [CONN_EV_STOPPED] = {illegal, 0},
                 [CONN_EV_READ] = {read_waiting, TO(IDLE)},
                 [CONN_EV_WROTE] = {illegal, 0},
                 [CONN_EV_AUDITED] = {illegal, 0},
@@ -687,7 +688,7 @@ static const struct conn_cell {
         [CONN_FORWARDING] =
             {
                 [CONN_EV_REQUEST] = {request_handoff, TO(HANDOFF)},
-                [CONN_EV_GONE] = {stay, 0},
+                [CONN_EV_GONE] = {illegal, 0},
                 [CONN_EV_ENDED] = {ended, TO(STOPPING)},
                 [CONN_EV_STOPPED] = {stay, 0},
                 [CONN_EV_READ] = {illegal, 0},
@@ -711,7 +712,7 @@ static const struct conn_cell {
         [CONN_STOPPING] =
             {
                 [CONN_EV_REQUEST] = {request_stopping, TO(HANDOFF)},
-                [CONN_EV_GONE] = {stay, 0},
+                [CONN_EV_GONE] = {illegal, 0},
                 [CONN_EV_ENDED] = {stay, 0},
                 [CONN_EV_STOPPED] = {stopped, TO(IDLE)},
                 [CONN_EV_READ] = {illegal, 0},
@@ -723,7 +724,7 @@ static const struct conn_cell {
         [CONN_RETIRED] =
             {
                 [CONN_EV_REQUEST] = {request_third, 0},
-                [CONN_EV_GONE] = {stay, 0},
+                [CONN_EV_GONE] = {illegal, 0},
                 [CONN_EV_ENDED] = {stay, 0},
                 [CONN_EV_STOPPED] = {stopped_retired, TO(IDLE)},
                 [CONN_EV_READ] = {illegal, 0},
@@ -734,12 +735,16 @@ static const struct conn_cell {
             },
 };
 
-bool session_conn_matrix_ok(void)
+bool session_conn_cell(unsigned i, struct session_cell *ret)
 {
-    for (unsigned s = 0; s < CONN_STATE_N; s++)
-        for (unsigned e = 0; e < CONN_EV_N; e++)
-            if (!table[s][e].fn)
-                return false;
+    unsigned s = i / CONN_EV_N, e = i % CONN_EV_N;
+    if (s >= CONN_STATE_N)
+        return false;
+    assert(table[s][e].fn);
+    *ret = (struct session_cell){.machine = "connector",
+                                 .state = session_conn_state_name((enum conn_state)s),
+                                 .event = ev_name((enum conn_ev)e),
+                                 .impossible = table[s][e].fn == illegal};
     return true;
 }
 
@@ -747,6 +752,7 @@ void session_conn_event(struct session_core *c, struct session_conn *n, const st
 {
     enum conn_state from = n->state;
     const struct conn_cell *cell = &table[from][in->ev];
+    session_cell_reached(c, SESSION_INST_CELLS + (unsigned)from * CONN_EV_N + (unsigned)in->ev);
     enum conn_state to = cell->fn(c, n, in);
     assert(to == from || (cell->to & (1U << to)) != 0);
     n->state = to;

@@ -307,7 +307,7 @@ void session_drain_settle(struct session_core *c)
 {
     if (!c->draining || c->drained)
         return;
-    if (c->now >= c->drain_by && !c->drain_gave_up) {
+    if (c->now >= c->drain_by && !c->drain_gave_up && c->inst.state != INST_RELEASED) {
         c->drain_gave_up = true; /* the process may go; what it held expires by itself */
         session_trace(c, "instance", c->inst.name, "Draining", "Draining", "time", "DrainTimeout",
                       c->inst.me.epoch, NULL, true);
@@ -673,6 +673,17 @@ void session_core_check(const struct session_core *c)
     for (uint32_t i = 0; i < c->job_fresh; i++)
         jobs += c->job[i].state != JOB_FREE;
     assert(jobs == c->jobs_active);
+}
+
+bool session_core_cell(unsigned i, struct session_cell *ret)
+{
+    return i < SESSION_INST_CELLS ? session_inst_cell(i, ret)
+                                  : session_conn_cell(i - SESSION_INST_CELLS, ret);
+}
+
+const uint64_t *session_core_cells(const struct session_core *c)
+{
+    return c->cells;
 }
 
 void session_core_summary(const struct session_core *c, struct session_summary *ret)

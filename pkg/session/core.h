@@ -308,4 +308,15 @@ void session_core_summary(const struct session_core *c, struct session_summary *
 /* The i-th connector that has state; false after the last. */
 bool session_core_view(const struct session_core *c, size_t i, struct session_view *ret);
 
+/* The cells of the two state x event tables, numbered: those of the instance first, then the connector's. */
+struct session_cell {
+    const char *machine, *state, *event;
+    bool impossible; /* its handler is an assertion */
+};
+#define SESSION_CELL_WORDS 4
+bool session_core_cell(unsigned i, struct session_cell *ret); /* false after the last */
+/* Bit i of the words: an event came in that state since session_core_new (`make cells`). Valid until
+ * session_core_free. */
+const uint64_t *session_core_cells(const struct session_core *c);
+
 #endif

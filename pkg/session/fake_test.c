@@ -854,6 +854,20 @@ struct world *world_new(void)
     return w;
 }
 
+/* For `make cells`: which cells of the state x event tables the core was in. */
+static void note_cells(const struct session_core *c)
+{
+    const char *path = getenv("HOLDFAST_CELLS");
+    FILE *f = c && path ? fopen(path, "ae") : NULL;
+    if (!f)
+        return;
+    const uint64_t *x = session_core_cells(c);
+    (void)fprintf(f, "test %016llx %016llx %016llx %016llx\n", (unsigned long long)x[0],
+                  (unsigned long long)x[1], (unsigned long long)x[2],
+                  (unsigned long long)x[3]); /* one write: O_APPEND */
+    (void)fclose(f);
+}
+
 void world_free(struct world *w)
 {
     while (w->msgs) {
@@ -861,8 +875,10 @@ void world_free(struct world *w)
         w->msgs = m->next;
         drop(m);
     }
-    for (int i = 0; i < W_NODES; i++)
+    for (int i = 0; i < W_NODES; i++) {
+        note_cells(w->node[i].core);
         session_core_free(w->node[i].core);
+    }
     free(w);
 }
 
@@ -895,6 +911,7 @@ void world_agent_start(struct world *w, int i)
     memset(n->cfg.seed, 0, sizeof n->cfg.seed);
     memcpy(n->cfg.seed, &w->seq, sizeof w->seq);
     n->cfg.seed[31] = (uint8_t)(i + 1);
+    note_cells(n->core);
     session_core_free(n->core);
     n->core = NULL;
     cr_assert_eq(session_core_new(&n->core, &n->cfg, &err), BASE_OK, "%s", err.msg);

@@ -34,8 +34,11 @@ static bool refused_with(const struct w_flow *f, int status, const char *reason)
 
 Test(session_matrix, every_cell_is_written)
 {
-    cr_assert(session_conn_matrix_ok());
-    cr_assert(session_inst_matrix_ok());
+    struct session_cell cell;
+    unsigned n = 0;
+    while (session_core_cell(n, &cell)) /* and asserts that it is written */
+        n++;
+    cr_assert_eq(n, INST_STATE_N * INST_EV_N + CONN_STATE_N * CONN_EV_N);
 }
 
 Test(session_handoff, new_request_replaces_the_open_session)

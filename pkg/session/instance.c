@@ -665,8 +665,10 @@ static enum inst_state stay(struct session_core *c, const struct session_in *in)
     return c->inst.state;
 }
 
-/* An event that only a driver in error sends in this state; refused in session_core_step, kept here as an
- * assertion. */
+/* Cannot come in this state: START is refused after the first (session_core_step); an answer or a record has
+ * to be of the question that the state has asked (answer, core.c); rows are compared in HELD, RELEASING and
+ * TAKEN only (session_inst_row); a device is open while HELD or RELEASING (attachment.c); INIT and RELEASED
+ * have no timer (session_inst_wake); DRAINED comes once (session_drain_settle). */
 static enum inst_state illegal(struct session_core *c, const struct session_in *in)
 {
     (void)in;
@@ -684,12 +686,12 @@ static const struct inst_cell {
         [INST_INIT] =
             {
                 [INST_EV_START] = {on_start, TO(READING) | TO(RETRY)},
-                [INST_EV_ANSWER] = {stay, 0},
-                [INST_EV_AUDIT] = {stay, 0},
-                [INST_EV_ROW] = {stay, 0},
+                [INST_EV_ANSWER] = {illegal, 0},
+                [INST_EV_AUDIT] = {illegal, 0},
+                [INST_EV_ROW] = {illegal, 0},
                 [INST_EV_GONE] = {stay, 0},
-                [INST_EV_TIME] = {stay, 0},
-                [INST_EV_LOST] = {stay, 0},
+                [INST_EV_TIME] = {illegal, 0},
+                [INST_EV_LOST] = {illegal, 0},
                 [INST_EV_REGRESSED] = {stay, 0},
                 [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
             },
@@ -697,23 +699,23 @@ static const struct inst_cell {
             {
                 [INST_EV_START] = {illegal, 0},
                 [INST_EV_ANSWER] = {on_read, TO(AUDITING) | TO(HELD) | TO(TAKEN) | TO(RETRY)},
-                [INST_EV_AUDIT] = {stay, 0},
-                [INST_EV_ROW] = {stay, 0},
+                [INST_EV_AUDIT] = {illegal, 0},
+                [INST_EV_ROW] = {illegal, 0},
                 [INST_EV_GONE] = {stay, 0},
                 [INST_EV_TIME] = {on_reading_time, TO(RETRY)},
-                [INST_EV_LOST] = {stay, 0},
+                [INST_EV_LOST] = {illegal, 0},
                 [INST_EV_REGRESSED] = {on_regressed, TO(RETRY) | TO(READING)},
                 [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
             },
         [INST_AUDITING] =
             {
                 [INST_EV_START] = {illegal, 0},
-                [INST_EV_ANSWER] = {stay, 0},
+                [INST_EV_ANSWER] = {illegal, 0},
                 [INST_EV_AUDIT] = {on_audited, TO(WRITING) | TO(RETRY)},
-                [INST_EV_ROW] = {stay, 0},
+                [INST_EV_ROW] = {illegal, 0},
                 [INST_EV_GONE] = {stay, 0},
                 [INST_EV_TIME] = {on_reading_time, TO(RETRY)},
-                [INST_EV_LOST] = {stay, 0},
+                [INST_EV_LOST] = {illegal, 0},
                 [INST_EV_REGRESSED] = {on_regressed, TO(RETRY) | TO(READING)},
                 [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
             },
@@ -721,23 +723,23 @@ static const struct inst_cell {
             {
                 [INST_EV_START] = {illegal, 0},
                 [INST_EV_ANSWER] = {on_written, TO(HELD) | TO(RETRY)},
-                [INST_EV_AUDIT] = {stay, 0},
-                [INST_EV_ROW] = {stay, 0},
+                [INST_EV_AUDIT] = {illegal, 0},
+                [INST_EV_ROW] = {illegal, 0},
                 [INST_EV_GONE] = {stay, 0},
                 [INST_EV_TIME] = {on_reading_time, TO(RETRY)},
-                [INST_EV_LOST] = {stay, 0},
+                [INST_EV_LOST] = {illegal, 0},
                 [INST_EV_REGRESSED] = {on_regressed, TO(RETRY) | TO(READING)},
                 [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
             },
         [INST_RETRY] =
             {
                 [INST_EV_START] = {illegal, 0},
-                [INST_EV_ANSWER] = {stay, 0},
-                [INST_EV_AUDIT] = {stay, 0},
-                [INST_EV_ROW] = {stay, 0},
+                [INST_EV_ANSWER] = {illegal, 0},
+                [INST_EV_AUDIT] = {illegal, 0},
+                [INST_EV_ROW] = {illegal, 0},
                 [INST_EV_GONE] = {stay, 0},
                 [INST_EV_TIME] = {on_retry_time, TO(READING)},
-                [INST_EV_LOST] = {stay, 0},
+                [INST_EV_LOST] = {illegal, 0},
                 [INST_EV_REGRESSED] = {on_regressed, TO(READING)},
                 [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
             },
@@ -745,11 +747,11 @@ static const struct inst_cell {
             {
                 [INST_EV_START] = {illegal, 0},
                 [INST_EV_ANSWER] = {stay, 0},
-                [INST_EV_AUDIT] = {stay, 0},
+                [INST_EV_AUDIT] = {illegal, 0},
                 [INST_EV_ROW] = {on_taken_row, TO(READING)},
                 [INST_EV_GONE] = {on_taken_gone, TO(READING)},
                 [INST_EV_TIME] = {on_taken_time, TO(READING)},
-                [INST_EV_LOST] = {stay, 0},
+                [INST_EV_LOST] = {illegal, 0},
                 [INST_EV_REGRESSED] = {on_regressed, TO(RETRY) | TO(READING)},
                 [INST_EV_DRAINED] = {on_nothing_held, TO(RELEASED)},
             },
@@ -769,34 +771,38 @@ static const struct inst_cell {
             {
                 [INST_EV_START] = {illegal, 0},
                 [INST_EV_ANSWER] = {on_releasing_answer, TO(RELEASED)},
-                [INST_EV_AUDIT] = {stay, 0},
+                [INST_EV_AUDIT] = {illegal, 0},
                 [INST_EV_ROW] = {stay, 0},
                 [INST_EV_GONE] = {on_releasing_gone, TO(RELEASED)},
                 [INST_EV_TIME] = {on_releasing_time, TO(RELEASED)},
                 [INST_EV_LOST] = {stay, 0},
                 [INST_EV_REGRESSED] = {on_releasing_regressed, TO(RELEASED)},
-                [INST_EV_DRAINED] = {stay, 0},
+                [INST_EV_DRAINED] = {illegal, 0},
             },
         [INST_RELEASED] =
             {
-                [INST_EV_START] = {illegal, 0},
-                [INST_EV_ANSWER] = {stay, 0},
-                [INST_EV_AUDIT] = {stay, 0},
-                [INST_EV_ROW] = {stay, 0},
+                [INST_EV_START] = {stay, 0},
+                [INST_EV_ANSWER] = {illegal, 0},
+                [INST_EV_AUDIT] = {illegal, 0},
+                [INST_EV_ROW] = {illegal, 0},
                 [INST_EV_GONE] = {stay, 0},
-                [INST_EV_TIME] = {stay, 0},
-                [INST_EV_LOST] = {stay, 0},
+                [INST_EV_TIME] = {illegal, 0},
+                [INST_EV_LOST] = {illegal, 0},
                 [INST_EV_REGRESSED] = {stay, 0},
-                [INST_EV_DRAINED] = {stay, 0},
+                [INST_EV_DRAINED] = {illegal, 0},
             },
 };
 
-bool session_inst_matrix_ok(void)
+bool session_inst_cell(unsigned i, struct session_cell *ret)
 {
-    for (unsigned s = 0; s < INST_STATE_N; s++)
-        for (unsigned e = 0; e < INST_EV_N; e++)
-            if (!table[s][e].fn)
-                return false;
+    unsigned s = i / INST_EV_N, e = i % INST_EV_N;
+    if (s >= INST_STATE_N)
+        return false;
+    assert(table[s][e].fn);
+    *ret = (struct session_cell){.machine = "instance",
+                                 .state = session_inst_state_name((enum inst_state)s),
+                                 .event = ev_name((enum inst_ev)e),
+                                 .impossible = table[s][e].fn == illegal};
     return true;
 }
 
@@ -835,6 +841,7 @@ void session_inst_event(struct session_core *c, enum inst_ev ev, const struct se
     struct session_instance *i = &c->inst;
     enum inst_state from = i->state;
     const struct inst_cell *cell = &table[from][ev];
+    session_cell_reached(c, (unsigned)from * INST_EV_N + (unsigned)ev);
     enum inst_state to = cell->fn(c, in);
     assert(to == from || (cell->to & (1U << to)) != 0);
     i->state = to;

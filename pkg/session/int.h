@@ -471,7 +471,16 @@ struct session_core {
 
     bool cond_ready;
     const char *cond_reason;
+
+    uint64_t cells[SESSION_CELL_WORDS]; /* of the state x event tables, where an event has come */
 };
+
+#define SESSION_INST_CELLS (INST_STATE_N * INST_EV_N)
+_Static_assert(SESSION_INST_CELLS + CONN_STATE_N * CONN_EV_N <= 64 * SESSION_CELL_WORDS, "a bit for each");
+static inline void session_cell_reached(struct session_core *c, unsigned i)
+{
+    c->cells[i / 64] |= UINT64_C(1) << i % 64;
+}
 
 static inline uint32_t session_entity_att(const struct session_core *c, const struct session_attachment *a)
 {
@@ -542,7 +551,7 @@ void session_inst_wake(struct session_core *c);
 bool session_inst_ready(const struct session_core *c);
 enum session_why session_inst_why(const struct session_core *c);
 void session_inst_check(const struct session_core *c);
-bool session_inst_matrix_ok(void);
+bool session_inst_cell(unsigned i, struct session_cell *ret);
 
 /* ---- regress.c
  * ------------------------------------------------------------------------------------------------------ */
@@ -625,7 +634,7 @@ void session_conn_answer(struct session_core *c, struct session_conn *n, const s
 void session_conn_audited(struct session_core *c, struct session_conn *n, uint64_t ask, bool durable);
 void session_conn_wake(struct session_core *c, struct session_conn *n);
 void session_conn_check(const struct session_core *c, const struct session_conn *n);
-bool session_conn_matrix_ok(void);
+bool session_conn_cell(unsigned i, struct session_cell *ret);
 
 /* Refuses the waiting request (if any); the audit trail has it too. */
 void session_refuse_wait(struct session_core *c, struct session_conn *n, struct session_reason why,

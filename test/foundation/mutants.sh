@@ -33,7 +33,7 @@ run() { # NAME FILE OLD NEW
     gcc "${flags[@]}" -c -o "$tmp/mutant.o" "$tmp/$file.c"
     for f in "${core[@]}"; do [ "$f" = "$file" ] && objs+=("$tmp/mutant.o") || objs+=("$tmp/$f.o"); done
     gcc -o "$tmp/run" "${objs[@]}" "$tmp"/*_test.c.o "$tmp/rig.c.o" "$build"/lib/libhf_{contract,base}.a "${libs[@]}"
-    if timeout 120 "$tmp/run" -j2 --timeout 20 >"$tmp/log" 2>&1; then
+    if timeout -k 5 120 "$tmp/run" -j2 --timeout 20 >"$tmp/log" 2>&1; then
         verdict=SURVIVED
         failed=$((failed + 1))
     else

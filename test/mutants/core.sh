@@ -28,7 +28,7 @@ run() {
 }
 run_for() { # SECONDS SUITE FILTER
   local s=$1; shift
-  timeout "$s" "$dir/test/$1" -j2 --fail-fast --filter "$2" 2>&1 | sed 's/\x1b\[[0-9;]*m//g' | sed -n 's/^\[FAIL\] \([A-Za-z0-9_:]*\).*/\1/p' | head -1
+  timeout -k 5 "$s" "$dir/test/$1" -j2 --fail-fast --filter "$2" 2>&1 | sed 's/\x1b\[[0-9;]*m//g' | sed -n 's/^\[FAIL\] \([A-Za-z0-9_:]*\).*/\1/p' | head -1
   return "${PIPESTATUS[0]}"
 }
 for s in lease authority session; do

@@ -10,6 +10,8 @@
  *   sim hash COUNT [FROM]          hash of the traces, to compare compilers
  *   sim pairs COUNT [FROM]        S10: what is revoked for one connector, the others do not notice
  *   sim handover                   CPU time of a minute that holds a handover
+ *   sim cells FILE                 state x event cells that runs with HOLDFAST_CELLS=FILE have reached (make
+ * cells)
  */
 #include "sim.h"
 
@@ -34,7 +36,7 @@ struct sum { /* of one job, in shared memory */
     uint64_t runs, events, takeovers, doubles, admits, handoffs, fired[SIM_FAULT_N];
     base_time span, recovery_max;
     double recovery, cpu;
-    uint64_t bad_seed, bad;
+    uint64_t bad_seed, bad, cells[SESSION_CELL_WORDS];
     char violation[100];
 };
 
@@ -91,6 +93,8 @@ static void job(struct sum *s, uint64_t from, uint64_t count, unsigned index, un
         s->doubles += r.doubles > 0;
         s->admits += r.admits;
         s->handoffs += r.handoffs;
+        for (unsigned k = 0; k < SESSION_CELL_WORDS; k++)
+            s->cells[k] |= r.cells[k];
         s->recovery += (double)r.recovery / 1e9;
         s->recovery_max = base_time_max(s->recovery_max, r.recovery);
         for (unsigned f = 0; f < SIM_FAULT_N; f++)
@@ -123,6 +127,8 @@ static void add(struct sum *to, const struct sum *s)
     to->recovery += s->recovery;
     to->recovery_max = base_time_max(to->recovery_max, s->recovery_max);
     to->cpu += s->cpu;
+    for (unsigned k = 0; k < SESSION_CELL_WORDS; k++)
+        to->cells[k] |= s->cells[k];
     for (unsigned f = 0; f < SIM_FAULT_N; f++)
         to->fired[f] += s->fired[f];
     if (s->bad && (!to->bad || s->bad_seed < to->bad_seed)) {
@@ -222,6 +228,7 @@ static int run(uint64_t count, uint64_t from, unsigned jobs)
     printf("\n");
     missing = all.runs == count && !all.bad ? covers(&all, count) : 0;
     missing += too_slow(&all);
+    failed += sim_cells_note(all.cells) != 0;
     if (all.bad) {
         struct sim_world *w = sim_world_new();
         struct sim_plan p;
@@ -323,6 +330,8 @@ static bool scenario(struct sim_world *w, const char *path, bool story)
     }
     free(text);
     sim_run(w, &p, story, &r);
+    if (sim_cells_note(r.cells))
+        return false;
     ok = p.violation[0] ? r.violation && strncmp(r.violation, p.violation, strlen(p.violation)) == 0
                         : !r.violation;
     if (story)
@@ -416,8 +425,10 @@ int main(int argc, char **argv)
         return scenarios(1, argv + 2, true);
     if (strcmp(what, "handover") == 0)
         return handover();
+    if (strcmp(what, "cells") == 0 && argc == 3)
+        return sim_cells_report(argv[2]);
     (void)fprintf(stderr, "usage: sim run COUNT [FROM] [JOBS] | seed N | first COUNT [FROM] | hash COUNT "
                           "[FROM] | pairs COUNT [FROM] | "
-                          "scenario FILE... | story FILE | handover\n");
+                          "scenario FILE... | story FILE | handover | cells FILE\n");
     return 2;
 }

@@ -46,6 +46,17 @@ test-sim: $(SIM_BIN)
 	@hack/run-tests.sh sim-compilers test/sim/compilers.sh build/gcc/test/sim/sim build/clang/test/sim/sim
 	@hack/run-tests.sh $(VARIANT)/sim $(SIM_BIN) run $(or $(SCHEDULES),100000) $(or $(FROM),1) 2
 
+CELLS := $(BUILD)/cells.txt
+SUITES += cells
+.PHONY: cells
+## cells          state x event tables of the agent's core: fails on a cell that no run reached and that is not impossible
+cells: $(SIM_BIN) $(BUILD)/test/session
+	@rm -f $(CELLS)
+	@HOLDFAST_CELLS=$(CELLS) $(BUILD)/test/session -j2 --timeout 300 >$(CELLS:.txt=.log) 2>&1 || { tail -5 $(CELLS:.txt=.log); exit 1; }
+	@HOLDFAST_CELLS=$(CELLS) $(SIM_BIN) scenario $(SIM_SCENARIOS) >$(CELLS:.txt=.log)
+	@HOLDFAST_CELLS=$(CELLS) $(SIM_BIN) run $(or $(SCHEDULES),5000) 1 2 >>$(CELLS:.txt=.log)
+	@hack/run-tests.sh $(VARIANT)/cells $(SIM_BIN) cells $(CELLS)
+
 # A build of its own, in which base_mutant() is true for the name in HOLDFAST_MUTANT.
 SIM_MUTANTS := build/mutants-sim
 ## mutants-sim    removes each guard of both cores in turn; fails unless the simulator or a unit test notices (long)

@@ -21,7 +21,7 @@ wanted() { [ ${#only[@]} -eq 0 ] || [[ " ${only[*]} " == *" $1 "* ]]; }
 # sim BINARY: who noticed, or nothing
 sim() {
   local out rc
-  out=$(timeout 300 "$1" first "$count" 2>/dev/null); rc=$?
+  out=$(timeout -k 5 300 "$1" first "$count" 2>/dev/null); rc=$?
   if [ $rc -eq 1 ] && [ -n "$out" ]; then
     IFS=$'\t' read -r what n _ <<<"$out"
     echo "$what after $n"
@@ -29,7 +29,7 @@ sim() {
     echo "it does not end"
   elif [ $rc -ne 0 ]; then
     echo "crash ($rc)"
-  elif out=$(timeout 120 "$1" scenario "${scenarios[@]}" 2>/dev/null | sed -n 's/^FAIL .*\/\([a-z0-9-]*\)\.sim.*/\1/p' | head -1) && [ -n "$out" ]; then
+  elif out=$(timeout -k 5 120 "$1" scenario "${scenarios[@]}" 2>/dev/null | sed -n 's/^FAIL .*\/\([a-z0-9-]*\)\.sim.*/\1/p' | head -1) && [ -n "$out" ]; then
     echo "scenario $out"
   fi
 }
@@ -44,7 +44,7 @@ export HOLDFAST_MUTANT
 agent_tests() {
   local s first
   for s in lease authority session; do
-    if ! first=$(timeout 120 "$mutants/test/$s" -j2 --fail-fast 2>&1 | sed 's/\x1b\[[0-9;]*m//g' |
+    if ! first=$(timeout -k 5 120 "$mutants/test/$s" -j2 --fail-fast 2>&1 | sed 's/\x1b\[[0-9;]*m//g' |
                  sed -n 's/^\[FAIL\] \([A-Za-z0-9_:]*\).*/\1/p' | head -1; exit "${PIPESTATUS[0]}"); then
       echo "test ${first:-$s}"; return
     fi

@@ -132,6 +132,8 @@ void sim_proc_free(struct sim_world *w, struct sim_proc *p)
     p->inbox = NULL;
     p->half = NULL;
     p->n_inbox = p->cap_inbox = 0;
+    for (unsigned i = 0; p->core && i < SESSION_CELL_WORDS; i++)
+        w->res.cells[i] |= session_core_cells(p->core)[i];
     p->core = session_core_free(p->core);
     p->fnd = fnd_core_free(p->fnd);
     p->alive = false;

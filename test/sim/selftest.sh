@@ -39,5 +39,12 @@ file quiet 'source test' 'violation S1: two' 'lease 10' 'heal 5s'
 refuses no-violation 'FAIL' "$sim" scenario "$dir/quiet.sim"
 # One schedule alone cannot hold every fault.
 refuses too-little 'are wanted' "$sim" run 1 3 1
+# One line of each kind that reached one cell: the others are holes. And an impossible cell that was reached is one.
+printf 'sim 1 0 0 0\ntest 1 0 0 0\n' > "$dir/cells"
+refuses cells-missing 'of neither kind' "$sim" cells "$dir/cells"
+printf 'sim ffffffffffffffff ffffffffffffffff ffffffffffffffff 1ffffffff\ntest 1 0 0 0\n' > "$dir/cells"
+refuses cells-impossible ' !' "$sim" cells "$dir/cells"
+printf 'sim 1 0 0 0\n' > "$dir/cells"
+refuses cells-one-side 'nothing of the unit tests' "$sim" cells "$dir/cells"
 echo "sim-selftest: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]

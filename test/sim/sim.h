@@ -318,6 +318,7 @@ struct sim_result {
         unsigned events, lost, ended;
     } others[SIM_CLIENTS];
     base_time recovery; /* longest time from heal to forwarding */
+    uint64_t cells[SESSION_CELL_WORDS]; /* of the agents' state x event tables: where an event came */
 };
 
 struct sim_world {
@@ -496,6 +497,11 @@ unsigned sim_shrink(struct sim_world *w, struct sim_plan *plan, const char *viol
 
 /* undone.c: what the observer knows after a restore */
 void sim_saw_restore(struct sim_world *w);
+
+/* cells.c: which cells of the agents' state x event tables were reached */
+int sim_cells_note(
+    const uint64_t cells[SESSION_CELL_WORDS]); /* adds them to the file $HOLDFAST_CELLS, if set */
+int sim_cells_report(const char *path);
 
 /* observe.c */
 void sim_observe(struct sim_world *w);
