@@ -137,6 +137,7 @@ static void write_row(struct session_core *c, struct session_attachment *a)
     uint32_t me = session_entity_att(c, a);
     if (a->have_row && !base_uuid_eq(&a->row.spec.instance.uid, &c->inst.me.instance_uid)) {
         /* of an instance object before this one: its uid is immutable, so the attachment goes, too */
+        a->displaced += a->displaced == 0;
         a->ask = session_write(c, me, SESSION_FX_DELETE, CONTRACT_ATTACHMENT, NULL, false, &o);
         o->u.attachment = a->row;
         (void)base_copy(c->out->fx[c->out->n_fx - 1].u.store.name, CONTRACT_NAME_SIZE, a->name);
@@ -178,6 +179,22 @@ static void await_foundation(struct session_core *c, struct session_attachment *
     set_state(c, a, ATT_ACCEPTING, "settle", reason);
 }
 
+static void retry(struct session_core *c, struct session_attachment *a, const char *reason, base_time pause)
+{
+    a->retry_at = base_time_add(c->now, pause);
+    set_state(c, a, ATT_RETRY, "answer", reason);
+}
+
+/* Another process of this node's name took the row away and made its own, again: until one of the two learns
+ * that its instance is not its own any more, each would undo the other's as fast as the API server answers.
+ */
+static bool contested(const struct session_core *c, const struct session_attachment *a)
+{
+    return a->displaced > 0 && a->state != ATT_RETRY && a->have_row &&
+           !base_uuid_eq(&a->row.spec.instance.uid, &c->inst.me.instance_uid) &&
+           !base_mutant("attachment.contested");
+}
+
 void session_att_settle(struct session_core *c, struct session_attachment *a)
 {
     if (!a->used)
@@ -189,6 +206,8 @@ void session_att_settle(struct session_core *c, struct session_attachment *a)
     if (a->identity != c->inst.serial) {
         tun_close(c, a); /* of an identity that has ended */
         a->ask = 0;
+        a->displaced = 0;
+        a->reread = false;
         a->identity = c->inst.serial;
     }
     if (c->inst.state != INST_HELD) {
@@ -206,11 +225,19 @@ void session_att_settle(struct session_core *c, struct session_attachment *a)
             set_state(c, a, ATT_NONE, "settle", "NoService");
         else if (a->have_row && a->row.meta.deleting != 0)
             await_foundation(c, a, "Deleting"); /* until it is gone */
+        else if (contested(c, a))
+            retry(c, a, "Contested", session_backoff(c, a->displaced++));
         else
             write_row(c, a);
     } else if (device_lost(c, a)) {
         set_state(c, a, ATT_NONE, "settle", a->row.status.ready.reason);
         session_inst_event(c, INST_EV_LOST, NULL); /* an accepted epoch never gets a second device */
+    } else if (a->reread) {
+        /* A device that cannot be opened may be one that is gone, with its row, unseen by the watch: an
+         * answer came after the deletion had been shown. */
+        a->reread = false;
+        a->ask = session_get(c, session_entity_att(c, a), CONTRACT_ATTACHMENT, a->name, NULL);
+        a->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
     } else if (!row_ready(c, a)) {
         await_foundation(c, a, a->row.status.ready.reason);
     } else if (a->tun_id != 0 && strcmp(a->device, a->row.status.device) != 0) {
@@ -228,12 +255,6 @@ void session_att_settle(struct session_core *c, struct session_attachment *a)
         set_state(c, a, a->tun_open ? ATT_READY : ATT_OPENING, "settle", NULL);
     }
     session_att_wake(c, a);
-}
-
-static void retry(struct session_core *c, struct session_attachment *a, const char *reason, base_time pause)
-{
-    a->retry_at = base_time_add(c->now, pause);
-    set_state(c, a, ATT_RETRY, "answer", reason);
 }
 
 static void apply(struct session_attachment *a, const struct contract_attachment *row)
@@ -346,6 +367,7 @@ void session_att_tun(struct session_core *c, uint32_t tun_id, int code)
             a->tun_open = false;
             retry(c, a, code == BASE_EDENIED ? "TunDenied" : "TunUnavailable",
                   session_backoff(c, a->tries++));
+            a->reread = !base_mutant("attachment.reread-tun");
         }
         session_dirty(c, session_entity_att(c, a));
         session_att_wake(c, a);

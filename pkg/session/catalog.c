@@ -132,6 +132,7 @@ bool session_binding_row(struct session_core *c, const struct contract_binding *
     if (!same_uid)
         n->b_t0 = 0;
     n->b = next;
+    n->b_at = c->now;
     n->bound = true;
     if (!same_ids)
         set_identities(c, n, true);

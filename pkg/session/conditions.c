@@ -190,6 +190,9 @@ struct session_reason session_claim_worth(struct session_core *c, struct session
         why = object(c, n);
     if (!why.name)
         why = authority(c, n, n->req.flow != 0 || n->ses.flow == 0);
+    /* closing is final: this epoch never opens, the way on is the next one (section 8) */
+    if (!why.name && n->claim.closed_epoch >= n->claim.epoch && !base_mutant("worth.closed"))
+        why = session_reason_of(WHY_CLAIM_CLOSED);
     if (!why.name && n->claim.identity != c->inst.serial)
         why = session_reason_of(WHY_INSTANCE_LOST);
     if (!why.name && (!n->b.has_prefix || !base_prefix_eq(&n->b.prefix, &n->claim.prefix)))

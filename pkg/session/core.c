@@ -195,6 +195,12 @@ static void binding_read(struct session_core *c, struct session_conn *n, const s
          * counts */
         if (session_binding_row(c, &an->objects[0].u.binding))
             n->b_t0 = base_time_max(n->b_t0, an->sent);
+    } else if ((an->code == BASE_ENOTFOUND || an->code == BASE_OK) && n->bound && n->b_at > an->sent &&
+               !base_mutant("binding.overtaken")) {
+        /* An absent object has no version to compare: what the watch brought since the read was sent may be
+         * newer, and the watch would not bring it again. Read again, within the same time. */
+        n->ask_binding =
+            session_get(c, session_entity_conn(c, n), CONTRACT_BINDING, n->b.name, &n->req.correlation);
     } else if (an->code == BASE_ENOTFOUND || an->code == BASE_OK) {
         session_binding_gone(c, n);
     } else {
@@ -721,6 +727,7 @@ bool session_core_view(const struct session_core *c, size_t i, struct session_vi
         ret->flow = n->ses.flow ? n->ses.flow : n->req.flow;
         ret->has_prefix = n->b.has_prefix;
         ret->prefix = n->b.prefix;
+        ret->claim_uid = n->claim.uid;
         ret->epoch = n->claim.epoch;
         ret->deadline = n->ses.deadline;
         return true;

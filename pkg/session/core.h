@@ -292,6 +292,7 @@ struct session_view {
     uint64_t flow;
     bool has_prefix;
     struct base_prefix prefix;
+    struct base_uuid claim_uid; /* with epoch: which claim the session rests on */
     int64_t epoch;
     base_time deadline;
 };

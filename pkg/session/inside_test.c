@@ -390,6 +390,54 @@ Test(session_inside, an_attachment_that_was_deleted_unseen_is_made_again)
     world_free(w);
 }
 
+/* An answer that came after the watch had shown the deletion made the agent believe in a row, and a device,
+ * that are gone; nothing else would ever tell. */
+Test(session_inside, a_device_that_cannot_be_opened_is_looked_up_again)
+{
+    struct world *w = world_usual(1);
+    w->node[0].watch_silent[CONTRACT_ATTACHMENT] = true;
+    world_delete(w, "masque.edge1.vpc-a");
+    struct session_in lost = {.ev = SESSION_EV_TUN};
+    struct session_attachment *a = &w->node[0].core->att[0];
+    lost.u.tun.tun_id = a->tun_id;
+    lost.u.tun.code = BASE_EDENIED;
+    w->node[0].tun_fails = true;
+    world_event(w, 0, &lost);
+    world_run(w, W_SEC);
+    cr_assert_not_null(world_get(w, "masque.edge1.vpc-a"), "it is made again");
+    w->node[0].tun_fails = false;
+    world_run(w, 5 * W_SEC);
+    cr_assert_eq(world_session(w, 0)->status, 200);
+    world_free(w);
+}
+
+/* Two processes that each believe to be this node's take each other's attachment away: as fast as the API
+ * server answers, were it not for the pause. */
+Test(session_inside, an_attachment_that_is_taken_away_again_and_again_is_fought_for_slowly)
+{
+    struct world *w = world_usual(1);
+    w->node[0].writes[CONTRACT_ATTACHMENT] = 0;
+    for (int i = 0; i < 2000; i++) {
+        struct contract_object *a = world_get(w, "masque.edge1.vpc-a");
+        if (a && !base_uuid_eq(&a->u.attachment.spec.instance.uid, &w->node[0].core->inst.me.instance_uid)) {
+            world_run(w, 5 * W_MS);
+            continue;
+        }
+        struct contract_object other = {.kind = CONTRACT_ATTACHMENT};
+        if (a) {
+            other = *a;
+            world_delete(w, "masque.edge1.vpc-a");
+            other.u.attachment.spec.instance.uid = world_uuid(w);
+            other.u.attachment.status = (struct contract_attachment_status){0};
+            world_put(w, &other);
+        }
+        world_run(w, 5 * W_MS);
+    }
+    cr_assert_gt(w->node[0].writes[CONTRACT_ATTACHMENT], 2u, "it does not give in");
+    cr_assert_lt(w->node[0].writes[CONTRACT_ATTACHMENT], 80u, "in ten seconds");
+    world_free(w);
+}
+
 Test(session_inside, an_expiry_is_recorded_once_for_an_epoch)
 {
     for (int before = 0; before < 2; before++) {

@@ -102,6 +102,8 @@ static enum inst_state retry(struct session_core *c, enum session_why why, base_
     return INST_RETRY;
 }
 
+/* Also of a row that was held: a longer lease than was known of makes the wait after a regression longer
+ * again. */
 static enum inst_state start_over(struct session_core *c)
 {
     if (session_regressed(c)) /* nothing is taken before that wait is over */
@@ -758,12 +760,12 @@ static const struct inst_cell {
         [INST_HELD] =
             {
                 [INST_EV_START] = {illegal, 0},
-                [INST_EV_ANSWER] = {on_held_answer, TO(READING)},
+                [INST_EV_ANSWER] = {on_held_answer, TO(READING) | TO(RETRY)},
                 [INST_EV_AUDIT] = {on_held_audit, 0},
-                [INST_EV_ROW] = {on_held_row, TO(READING)},
-                [INST_EV_GONE] = {on_held_gone, TO(READING)},
-                [INST_EV_TIME] = {on_held_time, TO(READING)},
-                [INST_EV_LOST] = {on_held_lost, TO(READING)},
+                [INST_EV_ROW] = {on_held_row, TO(READING) | TO(RETRY)},
+                [INST_EV_GONE] = {on_held_gone, TO(READING) | TO(RETRY)},
+                [INST_EV_TIME] = {on_held_time, TO(READING) | TO(RETRY)},
+                [INST_EV_LOST] = {on_held_lost, TO(READING) | TO(RETRY)},
                 [INST_EV_REGRESSED] = {on_regressed, TO(RETRY) | TO(READING)},
                 [INST_EV_DRAINED] = {on_drained, TO(RELEASING)},
             },

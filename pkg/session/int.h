@@ -77,6 +77,7 @@ enum session_why {
     WHY_CLAIM_DELETING,
     WHY_CLAIM_LOST,
     WHY_CLAIM_DELETED,
+    WHY_CLAIM_CLOSED,
     WHY_TAKEOVER_DENIED,
     WHY_EPOCH_EXHAUSTED,
     WHY_CONFLICT,
@@ -183,6 +184,7 @@ enum att_state { ATT_NONE = 0, ATT_WRITING, ATT_ACCEPTING, ATT_OPENING, ATT_READ
 struct session_attachment {
     bool used, in_cache, seen, have_row;
     bool needed;       /* a service has this VPC */
+    bool reread;       /* its device could not be opened: read the row before the next try */
     uint64_t identity; /* c->inst.serial that tun_id and ask belong to */
     enum att_state state;
     char vpc[CONTRACT_LABEL_SIZE];
@@ -191,7 +193,8 @@ struct session_attachment {
     uint64_t ask;
     base_time ask_by, retry_at;
     unsigned tries;
-    uint32_t tun_id; /* 0 = no device open or being opened */
+    unsigned displaced; /* how often another instance's row was taken away for this identity */
+    uint32_t tun_id;    /* 0 = no device open or being opened */
     bool tun_open;
     char device[CONTRACT_DEVICE_SIZE]; /* that tun_id stands for */
 };
@@ -293,6 +296,7 @@ struct session_conn {
     enum conn_state state;
     struct authority_binding b;
     base_time b_t0;    /* row proof of the binding */
+    base_time b_at;    /* its newest row was applied then */
     uint32_t svc, att; /* hints; checked by name at each use */
     uint32_t next;     /* chain of the name map, or of the free list: index + 1, 0 = the end */
 

@@ -85,3 +85,68 @@ Test(session_late, an_answer_that_the_watch_has_overtaken_is_read_again)
                  world_flow(w, flow)->status, world_flow(w, flow)->reason);
     world_free(w);
 }
+
+/* The binding was absent when it was read; before that answer comes, the watch shows a new one. The answer
+ * has no version to compare, and the watch would not bring the row a second time: nobody would be admitted
+ * until somebody edits the binding. */
+Test(session_late, an_absence_that_the_watch_has_overtaken_is_read_again)
+{
+    struct world *w = world_usual(1);
+    struct contract_object was = *world_get(w, "acme.site1");
+    world_end(w, world_session(w, 0)->flow);
+    world_run(w, 3 * W_SEC);
+
+    w->node[0].watch_silent[CONTRACT_BINDING] = true; /* its deletion is not seen */
+    world_delete(w, "acme.site1");
+    w->node[0].read_fault[CONTRACT_BINDING] = W_SLOW;
+    uint64_t flow = world_connect(w, 0, W_URI);
+    until_state(w, "Reading");
+    world_run(w, 100 * W_MS);
+    w->node[0].watch_silent[CONTRACT_BINDING] = false;
+    world_put(w, &was);
+    world_run(w, 3 * W_SEC);
+    cr_assert_eq(world_flow(w, flow)->status, 200, "%s, %d %s", world_state(w, 0),
+                 world_flow(w, flow)->status, world_flow(w, flow)->reason);
+    world_free(w);
+}
+
+/* ... but an absence that nothing has overtaken is believed, and ends what is open. */
+Test(session_late, an_absence_that_nothing_has_overtaken_counts)
+{
+    struct world *w = world_usual(1);
+    world_end(w, world_session(w, 0)->flow);
+    world_run(w, 3 * W_SEC);
+    w->node[0].watch_silent[CONTRACT_BINDING] = true;
+    world_delete(w, "acme.site1");
+    w->node[0].read_fault[CONTRACT_BINDING] = W_SLOW;
+    uint64_t flow = world_connect(w, 0, W_URI);
+    world_run(w, W_SEC);
+    cr_assert_eq(world_flow(w, flow)->status, 403, "%s", world_flow(w, flow)->reason);
+    world_free(w);
+}
+
+/* A foundation that saw the service revoked, for a moment that this agent did not see, closed the epoch:
+ * closing is final (contract section 8), and waiting for that epoch to open would never end. */
+Test(session_late, an_epoch_that_was_closed_before_it_opened_is_given_back)
+{
+    struct world *w = world_usual(1);
+    world_end(w, world_session(w, 0)->flow);
+    world_run(w, 3 * W_SEC);
+    w->node[0].foundation_down = true;
+    uint64_t flow = world_connect(w, 0, W_URI);
+    until_state(w, "Waiting");
+    int64_t epoch = claim_of(w)->spec.epoch;
+    claim_of(w)->status.closed_epoch = epoch;
+    for (size_t i = 0; i < w->n_obj; i++)
+        if (w->obj[i].kind == CONTRACT_CLAIM)
+            world_touch(w, &w->obj[i]);
+    world_run(w, W_SEC);
+    cr_assert_eq(world_flow(w, flow)->status, 503, "%s", world_state(w, 0));
+    cr_assert_not_null(strstr(world_flow(w, flow)->reason, "ClaimClosed"), "%s", world_flow(w, flow)->reason);
+    cr_assert_neq(claim_of(w)->spec.release_time, 0);
+    w->node[0].foundation_down = false;
+    world_run(w, W_SEC);
+    cr_assert_eq(world_session(w, 0)->status, 200);
+    cr_assert_eq(claim_of(w)->spec.epoch, epoch + 1);
+    world_free(w);
+}

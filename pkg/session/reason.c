@@ -38,6 +38,8 @@ static const struct session_reason table[WHY_N] = {
     [WHY_CLAIM_DELETING] = {"ClaimDeleting", "the claim is being deleted; retry when it is gone", 503, 1},
     [WHY_CLAIM_LOST] = {"ClaimLost", "another node or process took the claim over", 503, 1},
     [WHY_CLAIM_DELETED] = {"ClaimDeleted", "the claim was deleted", 503, 1},
+    [WHY_CLAIM_CLOSED] = {"ClaimClosed",
+                          "the foundation closed this epoch of the claim; the next one follows", 503, 1},
     [WHY_TAKEOVER_DENIED] = {"TakeoverDenied", "the binding denies takeover while the holder lives", 503, 5},
     [WHY_EPOCH_EXHAUSTED] = {"EpochExhausted", "the claim's epoch cannot go up; delete the row", 503, 30},
     [WHY_CONFLICT] = {"Conflict", "the row changed between read and write", 503, 1},

@@ -160,6 +160,43 @@ Test(session_regress, waits_for_the_longest_lease_that_was_seen)
     world_free(w);
 }
 
+/* The wait is over and the instance held again; then a longer lease is seen: the wait was too short, and goes
+ * on. What ends the instance now finds it waiting, not reading. */
+Test(session_regress, a_longer_lease_that_is_seen_late)
+{
+    for (int i = 0; i < 3; i++) {
+        struct world *w = world_usual(1);
+        (void)world_session(w, 0);
+        struct w_snapshot *s = world_snapshot(w);
+        world_run(w, 5 * W_SEC);
+        world_restore(w, s, false);
+        world_run(w, contract_wait(&w->node[0].cfg.timing, LEASE_SECONDS_MAX / 4));
+        cr_assert(w->node[0].ready, "%s", w->node[0].ready_reason);
+        struct contract_object *o = claim_of(w);
+        o->u.claim.spec.max_lease_seconds = LEASE_SECONDS_MAX;
+        world_touch(w, o);
+        world_run(w, 100 * W_MS);
+        struct session_in lost = {.ev = SESSION_EV_TUN_LOST};
+        lost.u.tun.tun_id = w->node[0].core->att[0].tun_id;
+        if (i == 0)
+            world_event(w, 0, &lost);
+        else if (i == 1)
+            world_delete(w, "masque.edge1");
+        else
+            w->node[0].cut = true;
+        world_run(w, i == 2 ? 60 * W_SEC : W_SEC);
+        struct session_summary sum;
+        session_core_summary(w->node[0].core, &sum);
+        cr_assert_str_eq(sum.instance_state, "Retry", "%d: %s", i, sum.reason);
+        cr_assert(!w->node[0].ready);
+        w->node[0].cut = false;
+        world_run(w, contract_wait(&w->node[0].cfg.timing, LEASE_SECONDS_MAX));
+        cr_assert(w->node[0].ready, "%d: %s", i, w->node[0].ready_reason);
+        free(s);
+        world_free(w);
+    }
+}
+
 /* ---- rows ---- */
 
 enum row { INSTANCE_EPOCH, INSTANCE_OWNER, CLAIM_EPOCH, CLAIM_LEASE, ROWS };
@@ -288,7 +325,8 @@ Test(session_regress, a_drain_does_not_wait_for_it)
     world_free(w);
 }
 
-/* What people shall see of a session waits for the row as stored: a write without its version hits anything. */
+/* What people shall see of a session waits for the row as stored: a write without its version hits anything.
+ */
 Test(session_regress, a_report_waits_for_the_list)
 {
     struct world *w = world_usual(1);
