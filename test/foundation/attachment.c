@@ -69,7 +69,7 @@ static void apply(struct fnd_core *c, struct fnd_attachment *a, const struct con
     bool was = same && a->obj.status.accepted_instance_epoch == a->obj.spec.instance_epoch &&
                a->obj.status.ready.status == CONTRACT_COND_TRUE;
 
-    if (a->row.present && !base_uuid_eq(&a->obj.meta.uid, &o->meta.uid))
+    if (!base_uuid_is_zero(&a->obj.meta.uid) && !base_uuid_eq(&a->obj.meta.uid, &o->meta.uid))
         fnd_record_drop(c, &a->obj.meta.uid);
     a->obj = *o;
     fnd_row_applied(c, &a->row, o->meta.rv, same);

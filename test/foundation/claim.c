@@ -238,8 +238,9 @@ static bool forgettable(const struct fnd_core *c, const struct fnd_claim *cl)
     if (r->in || r->ask != FND_ASK_NONE || r->read || r->left || cl->kern.active ||
         cl->kern.op != FND_OP_NONE)
         return false;
-    if (!r->present)
-        return true;
+    if (!r->present) /* a watch that lags may still show it as it was, held and accepted: its version and its
+                        tombstone are what tells that it is over */
+        return c->coll[FND_HELD].t0 >= r->gone_at;
     return !cl->obj.meta.deleting && !contract_has_finalizer(&cl->obj.meta, c->finalizer);
 }
 

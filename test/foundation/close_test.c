@@ -486,6 +486,43 @@ Test(foundation_close, deletion_closes_and_the_finalizer_comes_off_last)
     rig_fini(&r);
 }
 
+/* A watch that lags shows the claim as it was, held and accepted, after answers have told that it was closed
+ * and is gone; a proof that began before that comes, too, and would be worth L. */
+Test(foundation_close, a_claim_that_is_gone_is_remembered_until_the_watch_has_caught_up)
+{
+    struct fnd_in in = {.ev = FND_EV_ROW, .coll = FND_HELD};
+    struct contract_object old = {.kind = CONTRACT_CLAIM};
+    struct rig r;
+    unsigned from;
+
+    rig_open(&r);
+    old.u.claim = r.claim;
+    r.no_proofs = true;
+    rig_run(&r, 12 * BASE_SEC, true); /* a proof has been asked for */
+    cr_assert_gt(r.proof_t0[FND_HELD], 0);
+    from = r.n_trace;
+    r.claim.meta.deleting = r.wall;
+    rig_claim_changed(&r);
+    rig_settle(&r);
+    cr_assert_not(r.has_claim);
+    cr_assert_eq(r.gate, 0);
+    cr_assert_eq(rig_count(&r, FND_FX_FORGET, from), 0u, "the tombstone goes while the watch may still lag");
+    in.object = &old;
+    rig_feed(&r, &in);
+    rig_proof(&r, FND_HELD);
+    rig_settle(&r);
+    for (unsigned i = from; i < r.n_trace; i++)
+        cr_assert(r.trace[i].fx.kind != FND_FX_GATE || r.trace[i].fx.gate.deadline == 0, "opened again");
+    r.no_proofs = false;
+    in.ev = FND_EV_ROW;
+    in.left = true; /* and at last the watch shows that it is gone */
+    base_fmt(old.u.meta.rv, sizeof old.u.meta.rv, "%llu", (unsigned long long)++r.rv);
+    rig_feed(&r, &in);
+    rig_run(&r, 25 * BASE_SEC, true);
+    cr_assert_eq(rig_count(&r, FND_FX_FORGET, from), 1u, "and then it goes");
+    rig_fini(&r);
+}
+
 Test(foundation_close, a_foreign_finalizer_stays_for_w_after_a_fresh_read)
 {
     struct rig r;

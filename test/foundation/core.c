@@ -141,29 +141,59 @@ void fnd_record_drop(struct fnd_core *c, const struct base_uuid *uid)
 
 /* After a whole scan: claims that exist nowhere, and of which nothing is under way here, need no record any
  * more. */
+static bool row_is(const struct fnd_row *row, const struct contract_meta *meta, const struct base_uuid *uid)
+{
+    return row->used && base_uuid_eq(&meta->uid, uid);
+}
+
+/* Is there anything left that this record could be about? Names are unique: an object whose name has another
+ * uid by now, or nobody at all, is gone for good. */
+static bool record_used(const struct fnd_core *c, const struct fnd_record *r)
+{
+    bool used = false;
+
+    switch (r->kind) {
+    case CONTRACT_CLAIM:
+        for (unsigned i = 0; i < c->cfg.max_claims && !used; i++)
+            used = row_is(&c->claims[i].row, &c->claims[i].obj.meta, &r->uid) ||
+                   (c->claims[i].row.used && base_uuid_eq(&c->claims[i].kern.uid, &r->uid));
+        return used;
+    case CONTRACT_INSTANCE:
+        for (unsigned i = 0; i < c->cfg.max_instances && !used; i++)
+            used = row_is(&c->instances[i].row, &c->instances[i].obj.meta, &r->uid);
+        return used || !c->coll[FND_INSTANCES].listed;
+    case CONTRACT_ATTACHMENT:
+        for (unsigned i = 0; i < c->cfg.max_attachments && !used; i++)
+            used = row_is(&c->attachments[i].row, &c->attachments[i].obj.meta, &r->uid);
+        return used || !c->coll[FND_ATTACHMENTS].listed;
+    case CONTRACT_SERVICE:
+        for (unsigned i = 0; i < c->cfg.max_services && !used; i++)
+            used = row_is(&c->services[i].row, &c->services[i].obj.meta, &r->uid);
+        return used || !c->coll[FND_SERVICES].listed;
+    default: /* the wait after a regression */
+        return true;
+    }
+}
+
 static void scan_end(struct fnd_core *c, bool ok)
 {
+    bool dropped = false;
+
     c->scan_running = false;
     c->scan_at = base_time_add(c->now, ok ? fnd_jitter(c, c->cfg.timing.lease) : 5 * BASE_SEC);
     for (unsigned i = 0; ok && i < c->n_records; i++) {
-        const struct fnd_record *r = &c->records[i];
-        bool used = false;
+        struct base_uuid uid = c->records[i].uid;
 
         if (!c->record_key[i] || c->record_seen[i] || c->record_at[i] >= c->scan_started)
             continue;
-        if (r->kind != CONTRACT_CLAIM || !room(c))
+        if (!room(c) || record_used(c, &c->records[i]))
             continue;
-        for (unsigned j = 0; j < c->cfg.max_claims && !used; j++) {
-            const struct fnd_claim *cl = &c->claims[j];
-
-            used = cl->row.used &&
-                   (base_uuid_eq(&cl->obj.meta.uid, &r->uid) || base_uuid_eq(&cl->kern.uid, &r->uid));
-        }
-        if (!used) {
-            struct base_uuid uid = r->uid;
-
-            fnd_record_drop(c, &uid);
-        }
+        fnd_record_drop(c, &uid);
+        dropped = true;
+    }
+    if (dropped) { /* whoever found the table full tries again */
+        c->full_logged = false;
+        fnd_touch_all(c);
     }
 }
 
@@ -218,6 +248,7 @@ static void proved(struct fnd_core *c, const struct fnd_in *in, bool yes)
         s->not_before = s->next_at = base_time_add(c->now, fnd_jitter(c, 500 * BASE_MS));
         return;
     }
+    s->t0 = base_time_max(s->t0, in->t0);
     if (in->coll == FND_HELD)
         fnd_claim_proved(c, in->coll, in->t0);
     if (in->coll == FND_SERVICES)

@@ -33,6 +33,7 @@ struct fnd_row {
     uint64_t ask_id;
     uint32_t ask_applied;
     uint64_t fresh_id; /* id of the last successful read (found or 404); 0 = none */
+    base_time gone_at; /* when a read last said that it does not exist */
     base_time retry_at;
     unsigned failures;
 };
@@ -164,6 +165,7 @@ struct fnd_coll_state {
     base_time next_at;
     base_time not_before; /* after a failure */
     base_time give_up;    /* an answer that has not come by then never comes */
+    base_time t0;         /* newest proof: what was written before it has been applied; 0 = none */
 };
 
 struct fnd_core {

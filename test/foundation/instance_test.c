@@ -285,6 +285,55 @@ Test(foundation_instance, a_deleted_attachment_takes_gate_and_device_with_it)
     rig_fini(&r);
 }
 
+/* Two processes of one node, or an instance that is deleted again and again: each time another attachment.
+ * What is remembered of the old ones must not fill the table. */
+Test(foundation_instance, attachments_that_are_made_again_and_again_leave_nothing_behind)
+{
+    struct fnd_in in = {.ev = FND_EV_ROW, .coll = FND_ATTACHMENTS, .left = true};
+    struct contract_object o = {.kind = CONTRACT_ATTACHMENT};
+    struct rig r;
+
+    rig_open(&r);
+    for (unsigned i = 0; i < 200; i++) {
+        o.u.attachment = r.att;
+        base_fmt(o.u.meta.rv, sizeof o.u.meta.rv, "%llu", (unsigned long long)++r.rv);
+        in.ev = FND_EV_ROW;
+        in.object = &o;
+        rig_feed(&r, &in);
+        rig_settle(&r);
+        cr_assert_eq(r.n_devices, 0u);
+        r.n_trace = 0;
+        r.att.meta.uid = rig_uuid(5000 + i);
+        r.att.status = (struct contract_attachment_status){0};
+        rig_att_changed(&r);
+        rig_settle(&r);
+        cr_assert_eq(r.att.status.ready.status, CONTRACT_COND_TRUE, "%u: %s", i, r.att.status.ready.reason);
+        cr_assert_eq(r.n_devices, 1u);
+    }
+    rig_fini(&r);
+}
+
+/* Objects that went away while no foundation ran: their records are found in the pinned map at the start. */
+Test(foundation_restart, records_of_objects_that_are_gone_are_dropped)
+{
+    static const int kinds[] = {CONTRACT_CLAIM, CONTRACT_INSTANCE, CONTRACT_ATTACHMENT, CONTRACT_SERVICE};
+    struct rig r;
+
+    rig_open(&r);
+    for (unsigned i = 0; i < BASE_LEN(kinds); i++) {
+        struct fnd_record rec = {.uid = rig_uuid(700 + i), .kind = kinds[i], .accepted = 1};
+        struct fnd_in in = {.ev = FND_EV_RECORD, .record = &rec};
+
+        rig_feed(&r, &in);
+    }
+    rig_settle(&r);
+    cr_assert_eq(rig_count(&r, FND_FX_FORGET, 0), 0u, "before a scan nobody knows");
+    rig_run(&r, 80 * BASE_SEC, true);
+    cr_assert_eq(rig_count(&r, FND_FX_FORGET, 0), 4u);
+    cr_assert(rig_is_open(&r), "what is in use stays");
+    rig_fini(&r);
+}
+
 /* ---- restart ---- */
 Test(foundation_restart, leaves_what_is_pinned_and_extends_only_by_its_own_proof)
 {

@@ -173,6 +173,11 @@ run restart-conversion service 's->deadline = r->deadline; return;' 'r->deadline
 run restart-leaves-gates gate 'if (!cl->kern.active || v->may == FND_MAY_UNKNOWN)
         return false;' 'if (!cl->kern.active) return false;'
 run restart-scan claim 'if (!(o->meta.deleting && gates) &&' 'if (1 || !(o->meta.deleting && gates) &&'
+# what is remembered of objects that are gone
+run forget-claim-early claim 'return c->coll[FND_HELD].t0 >= r->gone_at;' 'return true;'
+run forget-no-attachment attachment 'if (!base_uuid_is_zero(&a->obj.meta.uid) && !base_uuid_eq' 'if (a->row.present && !base_uuid_eq'
+run forget-record-in-use core 'if (!room(c) || record_used(c, &c->records[i]))' 'if (!room(c))'
+run forget-no-scan core 'for (unsigned i = 0; ok && i < c->n_records; i++) { struct base_uuid uid' 'for (unsigned i = 0; 0 && i < c->n_records; i++) { struct base_uuid uid'
 if [ ${#only[@]} -gt 0 ] && [ $((passed + failed)) != ${#only[@]} ]; then
     echo "  of ${#only[@]} names only $((passed + failed)) are known: ${only[*]}"
     failed=$((failed + 1))

@@ -134,6 +134,7 @@ bool fnd_row_answer(struct fnd_core *c, struct fnd_row *r, const struct fnd_in *
         if (r->applied != r->ask_applied)
             return false; /* an event overtook it: `read` still says what to do */
         r->fresh_id = id;
+        r->gone_at = c->now;
         r->present = false;
         r->left = false;
         r->read = false;
