@@ -189,7 +189,7 @@ static void rebase(struct session_out *to, const struct session_out *from)
 static void execute_all(struct sim_world *w, struct sim_proc *p, struct session_out *out, unsigned from)
 {
     for (unsigned i = from; i < out->n_fx && p->alive; i++) {
-        if (p->half_wanted && i > 0 &&
+        if (p->half_wanted && p->half_may && i > 0 &&
             !p->half) { /* the thread stands still here, until its plan lets it go on */
             struct sim_half *h = malloc(sizeof *h);
 
@@ -234,7 +234,11 @@ static void step(struct sim_world *w, struct sim_proc *p, struct session_in *in)
 
 void sim_agent_feed(struct sim_world *w, struct sim_proc *p, struct session_in *in)
 {
-    if (p->alive && p->core && !w->stop)
+    if (!p->alive || !p->core || w->stop)
+        return;
+    if (p->half)
+        sim_fail(w, "sim: a process that stands still was given an event", "event %d", (int)in->ev);
+    else
         step(w, p, in);
 }
 
@@ -294,7 +298,7 @@ static void answered(struct sim_world *w, struct sim_proc *p, struct sim_req *r,
         in.u.answer.objects = r->objects;
     }
     sim_agent_feed(w, p, &in);
-    if (!w->healed && sim_chance(p, w->plan->rate[SIM_F_DUP_EVENT])) {
+    if (!w->healed && !p->half && sim_chance(p, w->plan->rate[SIM_F_DUP_EVENT])) {
         sim_fired(w, SIM_F_DUP_EVENT);
         in.ev = SESSION_EV_ANSWER;
         sim_agent_feed(w, p, &in);
@@ -315,6 +319,7 @@ void sim_agent_event(struct sim_world *w, struct sim_proc *p, struct sim_event *
             sim_agent_feed(w, p, &in);
         }
         free(h);
+        sim_coll_recheck(w, p);
         return;
     }
     switch ((int)ev->kind) {

@@ -36,7 +36,7 @@ static void check(struct sim_world *w, struct sim_proc *p, unsigned i)
 {
     struct sim_coll *c = &p->coll[i];
 
-    for (unsigned k = 0; k < BASE_LEN(c->proof) && p->alive && !c->over; k++) {
+    for (unsigned k = 0; k < BASE_LEN(c->proof) && p->alive && !c->over && !p->half; k++) {
         struct sim_proof *f = &c->proof[k];
 
         if (!f->used || !f->r || c->partial || c->version < f->r)
@@ -44,6 +44,14 @@ static void check(struct sim_world *w, struct sim_proc *p, unsigned i)
         f->used = false;
         note(w, p, i, PROVED, false, NULL, f->id, f->t0);
     }
+}
+
+/* It goes on after it stood still in the middle of a step: what it could not be told then. */
+void sim_coll_recheck(struct sim_world *w, struct sim_proc *p)
+{
+    for (unsigned i = 0; i < SIM_COLLS && p->alive; i++)
+        if (p->coll[i].kind)
+            check(w, p, i);
 }
 
 static void timer(struct sim_world *w, struct sim_proc *p, unsigned i, base_time boot)

@@ -100,7 +100,7 @@ static bool execute_all(struct sim_world *w, struct sim_proc *p, struct fnd_out 
         }
         if (!fx)
             break;
-        if (p->half_wanted && i > 0 && !p->half) {
+        if (p->half_wanted && p->half_may && i > 0 && !p->half) {
             struct sim_half *h = malloc(sizeof *h);
 
             if (!h)
@@ -186,6 +186,10 @@ void sim_found_feed(struct sim_world *w, struct sim_proc *p, struct fnd_in *in)
 
     if (!p->alive || !p->fnd || w->stop)
         return;
+    if (p->half) {
+        sim_fail(w, "sim: a process that stands still was given an event", "event %d", (int)in->ev);
+        return;
+    }
     (void)one(w, p, in, &res);
     settle(w, p, &res);
 }
@@ -237,7 +241,7 @@ static void answered(struct sim_world *w, struct sim_proc *p, struct sim_req *r,
     if (in.object && in.object->kind == CONTRACT_CLAIM)
         p->proof_t0[CONTRACT_CLAIM] = base_time_max(p->proof_t0[CONTRACT_CLAIM], r->sent);
     sim_found_feed(w, p, &in);
-    if (!w->healed && sim_chance(p, w->plan->rate[SIM_F_DUP_EVENT])) {
+    if (!w->healed && !p->half && sim_chance(p, w->plan->rate[SIM_F_DUP_EVENT])) {
         sim_fired(w, SIM_F_DUP_EVENT);
         in.ev = FND_EV_ANSWER;
         sim_found_feed(w, p, &in);
@@ -262,6 +266,7 @@ void sim_found_event(struct sim_world *w, struct sim_proc *p, struct sim_event *
             sim_found_feed(w, p, &in);
         }
         free(h);
+        sim_coll_recheck(w, p);
         return;
     }
     switch ((int)ev->kind) {

@@ -30,8 +30,25 @@ void sim_wake(struct sim_world *w, struct sim_proc *p, base_time wake_at)
     p->wake_seq = w->seq;
 }
 
+/* One event for its core and no more: lists, for example, are many. */
+static bool is_single(const struct sim_event *ev)
+{
+    switch ((int)ev->kind) {
+    case SIM_EV_ANSWER:
+    case SIM_EV_TIMEOUT:
+        return ev->req->what == SIM_FOR_CORE;
+    case SIM_EV_BOOKMARK:
+    case SIM_EV_STREAM:
+    case SIM_EV_PROOF:
+        return false;
+    default:
+        return true;
+    }
+}
+
 static void deliver(struct sim_world *w, struct sim_proc *p, struct sim_event *ev)
 {
+    p->half_may = is_single(ev);
     if (p->type == SIM_AGENT)
         sim_agent_event(w, p, ev);
     else
@@ -68,7 +85,7 @@ void sim_proc_event(struct sim_world *w, struct sim_event *ev)
     }
     if (ev->kind == SIM_EV_TICK && ev->seq != p->wake_seq)
         return; /* it is wanted at another time by now */
-    if (w->now < p->stopped) {
+    if (w->now < p->stopped || p->half) {
         if (ev->kind == SIM_EV_TICK)
             p->tick_due = true;
         else
@@ -90,10 +107,12 @@ void sim_proc_stop(struct sim_world *w, struct sim_proc *p, base_time until)
     (void)w;
 }
 
+/* It may stand still again while it works off what waited (SIM_F_*_MIDSTEP): the rest then waits on, before
+ * what comes later. */
 void sim_proc_resume(struct sim_world *w, struct sim_proc *p)
 {
     uint32_t serial = p->serial;
-    unsigned n = p->n_inbox;
+    unsigned n = p->n_inbox, i;
     struct sim_event *inbox = p->inbox;
 
     if (!p->alive || w->now < p->stopped || !p->stopped)
@@ -107,18 +126,20 @@ void sim_proc_resume(struct sim_world *w, struct sim_proc *p)
         else
             sim_found_event(w, p, NULL);
     }
-    if (p->tick_due && p->alive && p->serial == serial) {
+    if (p->tick_due && p->alive && p->serial == serial && !p->half) {
         struct sim_event tick = {.at = w->now, .kind = SIM_EV_TICK, .proc = p->index, .serial = serial};
 
         p->tick_due = false;
         p->wake_real = BASE_TIME_NEVER;
         deliver(w, p, &tick);
     }
-    for (unsigned i = 0; i < n; i++) {
+    for (i = 0; i < n && !p->half; i++) {
         if (p->alive && p->serial == serial)
             deliver(w, p, &inbox[i]);
         drop(w, &inbox[i]);
     }
+    for (; i < n; i++)
+        keep(p, &inbox[i]);
     base_free(inbox);
 }
 

@@ -148,6 +148,7 @@ struct sim_proc {
     /* effects that a stop in the middle of a step left undone */
     struct sim_half *half;
     bool half_wanted;
+    bool half_may; /* what it works on is one event for its core: it can stop in the middle of that */
     bool late; /* carries out what was decided before a stop */
     base_time half_until;
     uint64_t prng, draws;
@@ -425,6 +426,7 @@ void sim_coll_answer(struct sim_world *w, struct sim_proc *p, struct sim_req *r)
 void sim_coll_row(struct sim_world *w, struct sim_proc *p, struct sim_event *ev);
 void sim_coll_bookmark(struct sim_world *w, struct sim_proc *p, struct sim_event *ev);
 void sim_coll_stream(struct sim_world *w, struct sim_proc *p, struct sim_event *ev);
+void sim_coll_recheck(struct sim_world *w, struct sim_proc *p);
 void sim_coll_timer(struct sim_world *w, struct sim_proc *p, unsigned coll);
 void sim_coll_pump(struct sim_world *w, struct sim_proc *p, unsigned coll);
 void sim_coll_break(struct sim_world *w, struct sim_proc *p, unsigned coll, bool relist);
