@@ -9,6 +9,8 @@ table=$(awk '
     function flush() { comment = "" }
     function leaf(path, value) {
         if (comment == "") { print "chart-readme: " path " has no comment in values.yaml" > "/dev/stderr"; bad = 1 }
+        if (path in seen) { print "chart-readme: " path " stands twice in values.yaml" > "/dev/stderr"; bad = 1 }
+        seen[path] = 1
         gsub(/\|/, "\\|", comment)
         rows[++n] = "| `" path "` | " (value == "" ? "" : "`" value "`") " | " comment " |"
         flush()
