@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -208,12 +209,15 @@ Test(agent_web, who_leaves_before_the_answer_harms_nobody, .timeout = 60)
         loop_step(g.loop, true);
     ask = g.ask;
     (void)close(fd);
-    for (int i = 0; i < 20; i++)
-        loop_step(g.loop, true);
+    for (int i = 0; i < 20; i++) { /* how many events that makes is the library's affair */
+        loop_step(g.loop, false);
+        (void)poll(NULL, 0, 5);
+    }
+    g.ask = NULL; /* the next one may lie where this one lay */
     agent_web_say(ask, 200, 0, "nobody reads this");
     still_alive(&g, "after it");
     fd = open_with(&g, "GET /later HTTP/1.1\r\nHost: a\r\n\r\n");
-    while (g.ask == ask)
+    while (!g.ask)
         loop_step(g.loop, true);
     rig_down(&g); /* with one that waits */
     (void)close(fd);
