@@ -5,7 +5,8 @@
 #
 #   deps        what it is built and unit-tested with: ngtcp2 with its OpenSSL helper from the backports suite
 #   build       the programs, stripped, and what they need at run time with its SBOM
-#   test        the unit tests, in the very place where the programs were built
+#   test        the unit tests, in the very place where the programs were built: running it runs them. They make namespaces
+#               and TUN devices, so `docker run --privileged`
 #   agent       the agent, and kubectl-holdfast for `helm test` and `kubectl exec`
 #   plugin      kubectl-holdfast alone
 #   foundation  FOR LABS AND STAGING ONLY: the reference foundation, with a shell, nft and BIRD
@@ -37,8 +38,8 @@ RUN export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH} \
     && install -D -s -m 0755 -t /out/foundation/usr/local/bin build/image/bin/holdfast-foundation
 
 FROM build AS test
-COPY test/lab/lib test/lab/lib
-RUN make -s -j2 BUILD=build/image unit && hack/sum-results.sh
+RUN SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH} make -s -j2 VERSION=${VERSION} BUILD=build/image unit-programs
+CMD ["make", "-s", "BUILD=build/image", "unit"]
 
 FROM scratch AS agent
 COPY --from=build /out/agent /

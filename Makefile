@@ -147,6 +147,8 @@ binaries: $(BINARIES)
 
 ## unit           unit tests of every package (also SAN=address,undefined, SAN=thread, CC=clang)
 unit: $(foreach p,$(PKGS),test-$(p))
+.PHONY: unit-programs
+unit-programs: $(foreach p,$(PKGS),$(if $(wildcard pkg/$(p)/*_test.c),$(BUILD)/test/$(p)))
 
 ## check          layering, pure archives, banned functions, names, formatting, docs
 check: $(LIBS_ALL)
