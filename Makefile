@@ -140,7 +140,7 @@ endif
 SUITES :=
 -include $(wildcard test/*/module.mk)
 
-.PHONY: binaries unit check fmt fmt-check clean
+.PHONY: binaries unit check fmt clean
 ## binaries       the agent and its companions, in build/bin (default)
 binaries: $(BINARIES)
 	@mkdir -p build && ln -sfn $(VARIANT)/bin build/bin
@@ -150,7 +150,7 @@ unit: $(foreach p,$(PKGS),test-$(p))
 .PHONY: unit-programs
 unit-programs: $(foreach p,$(PKGS),$(if $(wildcard pkg/$(p)/*_test.c),$(BUILD)/test/$(p)))
 
-## check          layering, pure archives, banned functions, names, formatting, docs
+## check          layering, pure archives, includes, banned functions, names, licence lines
 check: $(LIBS_ALL)
 	@hack/run-tests.sh $(VARIANT)/check hack/check-layers.sh $(BUILD) "$(PKGS)" "$(PURE)"
 
