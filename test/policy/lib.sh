@@ -5,7 +5,7 @@
 # shellcheck disable=SC2154 # root, D, LAB come from the scenarios' library
 
 WEBHOOK=$root/build/peers/holdfast-webhook
-HOOK_SOCK=/run/holdfast-lab/hook-$$.sock
+HOOK_SOCK='' # set by hook_start; its name is the lab's, so that `lab down` removes it, whatever happened
 AGENT_LOG=$D/log/edge1.agent.log
 ETC=$D/nodes/edge1/etc
 
@@ -42,9 +42,11 @@ hook_client_key() { # NODE NAME: the certificate of that name becomes the node's
     chmod 750 "$d"
 }
 hook_start() { # [ARG...]
+    HOOK_SOCK=/run/holdfast-lab/$(sed -n 's/^LAB_ID=//p' "$D/lab.env")-hook.sock
+    rm -f "$HOOK_SOCK" # of one that was killed: it is there, and nobody answers
     "$LAB" run "$D" api webhook "$WEBHOOK" -listen '[fd00:a::10]:8443' -control "$HOOK_SOCK" -client-ca "$D/hook/hook-ca.crt" \
         -cert "$D/hook/server.crt" -key "$D/hook/server.key" "$@"
-    eventually 5 test -S "$HOOK_SOCK" >/dev/null
+    eventually 5 hook log >/dev/null
 }
 hook() { # rules LINE... | down | up | log
     local what=$1
