@@ -295,35 +295,48 @@ void masque_h2_flow_fin(struct masque_h2_flow *f)
 
 /* ---- packets to the client ---- */
 
-/* The next packet that is young enough, as a capsule in f->cur. */
-static bool next_capsule(struct masque_h2_flow *f)
+enum { CAPSULE_HEAD_MAX = 1 + 8 + 1 }; /* type, length, context */
+
+/* True when a packet waits that is young enough. */
+static bool next_packet(struct masque_h2_flow *f)
 {
     struct masque_h2 *h = f->conn->h;
     while (f->queue.head && h->now - f->queue.head->at > h->limits.queue_age) {
         masque_queue_pop(&f->queue, &h->pool);
         h->stats.drop_queue++;
     }
+    return f->queue.head != NULL;
+}
+
+/* Writes the packet at the front as a capsule, and takes it out. Bytes. */
+static size_t put_capsule(struct masque_h2_flow *f, uint8_t *dst)
+{
+    struct masque_h2 *h = f->conn->h;
     const struct masque_pkt *p = f->queue.head;
-    if (!p)
-        return false;
     size_t n = 0;
-    f->cur[n++] = MASQUE_CAPSULE_DATAGRAM;
-    n += masque_varint_put(f->cur + n, 8, p->len + (f->bare ? 0u : 1u));
+    dst[n++] = MASQUE_CAPSULE_DATAGRAM;
+    n += masque_varint_put(dst + n, 8, p->len + (f->bare ? 0u : 1u));
     if (!f->bare)
-        f->cur[n++] = 0; /* context 0: a whole IP packet */
-    memcpy(f->cur + n, p->data, p->len);
-    f->cur_at = 0;
-    f->cur_len = n + p->len;
+        dst[n++] = 0; /* context 0: a whole IP packet */
+    memcpy(dst + n, p->data, p->len);
+    n += p->len;
     h->stats.packets_out++;
     h->stats.bytes_out += p->len;
     masque_queue_pop(&f->queue, &h->pool);
-    return true;
+    return n;
 }
 
 size_t masque_h2_flow_fill(struct masque_h2_flow *f, uint8_t *dst, size_t size)
 {
     size_t n = 0;
-    while (n < size && (f->cur_len > 0 || next_capsule(f))) {
+    while (n < size && (f->cur_len > 0 || next_packet(f))) {
+        if (f->cur_len == 0) {
+            if (size - n >= CAPSULE_HEAD_MAX + f->queue.head->len) {
+                n += put_capsule(f, dst + n);
+                continue;
+            }
+            f->cur_len = put_capsule(f, f->cur); /* it goes out in two frames */
+        }
         size_t k = f->cur_len - f->cur_at < size - n ? f->cur_len - f->cur_at : size - n;
         memcpy(dst + n, f->cur + f->cur_at, k);
         n += k;

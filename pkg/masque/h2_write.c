@@ -42,7 +42,6 @@ static enum result push(struct masque_h2_conn *c, base_time (*clock)(void))
     for (;;) {
         long n = BIO_get_mem_data(c->wire, &p);
         if (n <= 0) {
-            (void)BIO_reset(c->wire);
             c->wire_inner = false;
             c->blocked_since = 0;
             want_write(c, false);

@@ -4,7 +4,7 @@
  * super-packets: many packets of one TCP or UDP flow behind one header, cut apart on the way in and put
  * together on the way out.
  *
- * Pure: bytes in, bytes out. Private to this folder and its tests.
+ * Pure: bytes in, bytes out. Private to this folder, its tests and the benchmarks.
  */
 #ifndef TUN_OFFLOAD_H
 #define TUN_OFFLOAD_H

@@ -16,12 +16,12 @@ bench-core: $(BUILD)/test/bench/core
 
 # ---- the data path ----------------------------------------------------------------------------------------------
 # The client and the bare loop are written for ngtcp2's GnuTLS helper.
-BENCH_DP := main server traffic figure scale client
+BENCH_DP := main server traffic figure scale client client_h2
 BENCH_DP_OBJ := $(BENCH_DP:%=$(BUILD)/test/bench/dp/%.o)
 BENCH_AGENT := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard pkg/agent/data*.c)))
 BENCH_LIB := $(foreach l,$(call linkset,masque tun),$(BUILD)/lib/libhf_$(l).a)
 BENCH_LD = $(CC) $(LDFLAGS_ALL) -o $@ $^ $(call pc_libs,$(call linkext,masque tun))
-BENCH_BIN := $(BUILD)/test/bench/bench-dataplane $(BUILD)/test/bench/bench-ours $(BUILD)/test/bench/bench-nofence $(BUILD)/test/bench/bench-bare
+BENCH_BIN := $(BUILD)/test/bench/bench-dataplane $(BUILD)/test/bench/bench-ours $(BUILD)/test/bench/bench-nofence $(BUILD)/test/bench/bench-bare $(BUILD)/test/bench/bench-ideal-h2
 $(BUILD)/test/bench/dp/%.o: test/bench/dp/%.c build/inc/agent/.stamp
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Ibuild/inc/agent $(call pc_cflags,$(EXT_masque)) -MMD -MP -c -o $@ $<
@@ -33,6 +33,8 @@ $(BUILD)/test/bench/bench-nofence: $(BUILD)/test/bench/dp/ours.o $(BUILD)/test/b
 	$(BENCH_LD) -Wl,--wrap=loop_clock
 $(BUILD)/test/bench/bench-bare: $(BUILD)/test/bench/dp/bare.o $(BENCH_LIB)
 	$(BENCH_LD)
+$(BUILD)/test/bench/bench-ideal-h2: $(BUILD)/test/bench/dp/ideal_h2.o $(BENCH_LIB)
+	$(BENCH_LD)
 build/peers/holdfast-connectip-server: $(wildcard test/peers/connectip/server/*.go) test/peers/connectip/go.mod test/peers/connectip/go.sum
 	@mkdir -p $(@D)
 	cd test/peers/connectip && CGO_ENABLED=0 go build -p 2 -trimpath -buildvcs=false -o ../../../$@ ./server
@@ -42,6 +44,6 @@ PAIRS ?= 7
 SESSIONS ?= 1000
 ONLY ?=
 .PHONY: bench
-## bench          figures of the data path beside connect-ip-go and a bare loop, in pairs (root; PAIRS=7 SESSIONS=1000 ONLY=traffic|latency|tenants|scale)
+## bench          figures of the data path beside connect-ip-go and a bare loop, in pairs (root; PAIRS=7 SESSIONS=1000 ONLY=traffic|latency|http2|tenants|scale)
 bench: $(BENCH_BIN) build/peers/holdfast-connectip-server
 	@test/bench/dp/run.sh $(BUILD)/test/bench build/peers build/bench/dataplane.txt $(PAIRS) $(SESSIONS) $(ONLY)

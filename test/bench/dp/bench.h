@@ -32,7 +32,8 @@ enum bench_server_kind {
     BENCH_OURS_NOFENCE,
     BENCH_OURS_TENANT,
     BENCH_GO,
-    BENCH_BARE_LOOP
+    BENCH_BARE_LOOP,
+    BENCH_IDEAL_LOOP
 };
 struct bench_server {
     enum bench_server_kind kind;
@@ -42,6 +43,7 @@ struct bench_server {
     pid_t pid;
     clockid_t clock;
     uint16_t port;
+    bool h2; /* ours: over HTTP/2 */
     struct bench_client *client;
     uint64_t got; /* packets at the client */
     void (*on_packet)(struct bench_server *s, const uint8_t *pkt, size_t len);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client.h"
 
+#include "client_h2.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -21,6 +23,7 @@
 enum { RUN = 44, UDP_PAYLOAD = 1444 };
 
 struct bench_client {
+    struct bench_h2 *h2; /* over TCP: everything is there, and nothing of the rest is used */
     int fd;
     enum bench_protocol protocol;
     struct sockaddr_in6 local, remote;
@@ -266,6 +269,10 @@ struct bench_client *bench_client_new(uint16_t port, const char *dir, const char
     if (!c)
         die("memory", "none");
     c->protocol = protocol;
+    if (protocol == BENCH_H2 || protocol == BENCH_IDEAL_H2) {
+        c->h2 = bench_h2_new(port, dir, name, protocol == BENCH_IDEAL_H2, fn, arg);
+        return c;
+    }
     c->fn = fn;
     c->arg = arg;
     c->ref = (ngtcp2_crypto_conn_ref){get_conn, c};
@@ -291,6 +298,11 @@ struct bench_client *bench_client_free(struct bench_client *c)
     ngtcp2_pkt_info pi;
     if (!c)
         return NULL;
+    if (c->h2) {
+        bench_h2_free(c->h2);
+        free(c);
+        return NULL;
+    }
     ngtcp2_path_storage_zero(&ps);
     ngtcp2_ccerr_default(&e);
     ngtcp2_ccerr_set_application_error(&e, NGHTTP3_H3_NO_ERROR, NULL, 0);
@@ -371,6 +383,10 @@ static bool take_in(struct bench_client *c, ngtcp2_tstamp now)
 
 void bench_client_pump(struct bench_client *c)
 {
+    if (c->h2) {
+        bench_h2_pump(c->h2);
+        return;
+    }
     ngtcp2_tstamp now = tick(c);
     c->pumping = true;
     for (int i = 0; i < 64 && take_in(c, now); i++)
@@ -413,6 +429,8 @@ static void flush(struct bench_client *c, struct run *r, size_t len)
 
 unsigned bench_client_send(struct bench_client *c, const uint8_t *pkt, size_t len, unsigned n, bool gso)
 {
+    if (c->h2)
+        return bench_h2_send(c->h2, pkt, len, n);
     static struct run r;
     static uint8_t head[2];
     ngtcp2_path_storage ps;
@@ -451,13 +469,15 @@ unsigned bench_client_send(struct bench_client *c, const uint8_t *pkt, size_t le
 
 int bench_client_fd(const struct bench_client *c)
 {
-    return c->fd;
+    return c->h2 ? bench_h2_fd(c->h2) : c->fd;
 }
 bool bench_client_open(const struct bench_client *c)
 {
+    if (c->h2)
+        return bench_h2_open(c->h2);
     return c->protocol == BENCH_BARE ? ngtcp2_conn_get_handshake_completed(c->quic) != 0 : c->status == 200;
 }
 bool bench_client_ended(const struct bench_client *c)
 {
-    return c->ended;
+    return c->h2 ? bench_h2_ended(c->h2) : c->ended;
 }

@@ -90,6 +90,7 @@ void bench_server_start(struct bench_server *s, const struct bench_dirs *d, unsi
     (void)snprintf(path, sizeof path, "%s/%s", s->kind == BENCH_GO ? d->peers : d->bin,
                    s->kind == BENCH_GO             ? "holdfast-connectip-server"
                    : s->kind == BENCH_BARE_LOOP    ? "bench-bare"
+                   : s->kind == BENCH_IDEAL_LOOP   ? "bench-ideal-h2"
                    : s->kind == BENCH_OURS_NOFENCE ? "bench-nofence"
                                                    : "bench-ours");
     if (pipe(out) < 0 || (s->pid = fork()) < 0)
@@ -102,7 +103,7 @@ void bench_server_start(struct bench_server *s, const struct bench_dirs *d, unsi
         pin(SERVER_CPU);
         if (s->kind == BENCH_GO)
             (void)execl(path, path, "-tun", s->device, "-pool", pool, "-pki", d->pki, (char *)NULL);
-        else if (s->kind == BENCH_BARE_LOOP)
+        else if (s->kind == BENCH_BARE_LOOP || s->kind == BENCH_IDEAL_LOOP)
             (void)execl(path, path, s->device, d->pki, (char *)NULL);
         else
             (void)execl(path, path, s->device, pool, d->pki, n,
@@ -137,7 +138,11 @@ void bench_server_connect(struct bench_server *s, const struct bench_dirs *d)
 {
     int64_t until = bench_now() + 10000 * BENCH_TIME_MS, mtu = 0;
     s->client = bench_client_new(s->port, d->pki, "site-1",
-                                 s->kind == BENCH_BARE_LOOP ? BENCH_BARE : BENCH_H3, on_packet, s);
+                                 s->kind == BENCH_BARE_LOOP    ? BENCH_BARE
+                                 : s->kind == BENCH_IDEAL_LOOP ? BENCH_IDEAL_H2
+                                 : s->h2                       ? BENCH_H2
+                                                               : BENCH_H3,
+                                 on_packet, s);
     while (bench_now() < until && (mtu == 0 || bench_now() < mtu)) {
         bench_client_pump(s->client);
         if (bench_client_ended(s->client))

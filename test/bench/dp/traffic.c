@@ -107,11 +107,40 @@ static uint64_t delivered(const struct bench_server *s, enum bench_traffic t)
     return t == BENCH_DOWN_SINGLE || t == BENCH_DOWN_BURST ? bench_server_to_vpc(s) : s->got;
 }
 
+/* Towards the client only so much is on its way that no server has to throw away what it has worked on: a
+ * packet that is lost for lack of room would be paid for by those that come. */
+struct window {
+    uint64_t sent, got; /* since it was last empty */
+    int64_t moved;
+};
+
+static bool may_push(struct window *w, const struct bench_server *s, enum bench_traffic t, int64_t now)
+{
+    uint64_t room = t == BENCH_UP_FLOW ? 8 * FLOW : 3 * SINGLES;
+    if (t != BENCH_UP_FLOW && t != BENCH_UP_SINGLE)
+        return true;
+    if (s->got != w->got)
+        w->moved = now;
+    if (now - w->moved > BENCH_TIME_MS) { /* what is missing is lost */
+        w->sent = 0;
+        w->moved = now;
+    } else {
+        w->sent -= s->got - w->got < w->sent ? s->got - w->got : w->sent;
+    }
+    w->got = s->got;
+    if (w->sent >= room)
+        return false;
+    w->sent += t == BENCH_UP_FLOW ? FLOW : SINGLES;
+    return true;
+}
+
 static void run_until(struct bench_server *s, enum bench_traffic t, int vpc, const uint8_t *pkt,
                       int64_t until)
 {
-    while (bench_now() < until) {
-        push(s, t, vpc, pkt);
+    struct window w = {.got = s->got};
+    for (int64_t now = bench_now(); now < until; now = bench_now()) {
+        if (may_push(&w, s, t, now))
+            push(s, t, vpc, pkt);
         bench_client_pump(s->client);
         if (bench_client_ended(s->client)) {
             (void)fprintf(stderr, "bench: %s: the session has ended\n", s->name);
