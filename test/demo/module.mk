@@ -4,6 +4,7 @@
 SUITES += test-demo demo-sanitized check-docs-quick
 ## demo           the main job on real parts, as a story with a timeline (root; sets up what it needs)
 demo:
+	@[ "$$(id -u)" = 0 ] || { echo "demo: error: needs root, for network namespaces (try: sudo make demo)" >&2; exit 1; }
 	@hack/deps.sh
 	@$(MAKE) --no-print-directory -j2 binaries peers
 	@test/demo/demo.sh build/demo

@@ -125,6 +125,9 @@ wait "$owner" 2>/dev/null || true
 check "reap takes it down when the owner is dead" "$lab" reap
 check "reap leaves nothing" nothing_left "$id" "$tmp/a"
 
+no_root() { setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all make -s -C "$here/../.." demo; }
+check "make demo without root: says so" fails_with "needs root" no_root
+check "… before minutes of set-up" bash -c '[[ $1 != *deps:* ]]' _ "$(no_root 2>&1 || true)"
 mkdir -p "$tmp/d"
 flock "$tmp/d/.lock" sleep 1000 & holder=$!
 eventually 5 fails_with '' flock -n "$tmp/d/.lock" true >/dev/null
