@@ -257,12 +257,14 @@ void session_att_settle(struct session_core *c, struct session_attachment *a)
     session_att_wake(c, a);
 }
 
-static void apply(struct session_attachment *a, const struct contract_attachment *row)
+static void apply(struct session_core *c, struct session_attachment *a, const struct contract_attachment *row)
 {
     int order = 0;
     if (a->have_row && base_uuid_eq(&a->row.meta.uid, &row->meta.uid) &&
         base_rv_cmp(row->meta.rv, a->row.meta.rv, &order) == BASE_OK && order < 0)
         return;
+    if (!a->have_row || strcmp(a->row.meta.rv, row->meta.rv) != 0)
+        a->row_at = c->now;
     a->row = *row;
     a->have_row = true;
 }
@@ -274,7 +276,9 @@ void session_att_answer(struct session_core *c, struct session_attachment *a, co
     a->ask = 0;
     if (an->code == BASE_OK && an->n_objects > 0) {
         a->tries = 0;
-        apply(a, &an->objects[0].u.attachment);
+        if (a->have_row)
+            session_regress_answer(c, a->row.meta.rv, a->row_at, an->objects[0].u.meta.rv, an->sent);
+        apply(c, a, &an->objects[0].u.attachment);
     } else if (an->code == BASE_OK || an->code == BASE_ENOTFOUND) { /* deleted */
         a->have_row = false;
     } else if (an->code == BASE_EDENIED || an->code == BASE_EINVAL) {
@@ -329,7 +333,7 @@ void session_att_row(struct session_core *c, const struct contract_attachment *r
     } else {
         if (a->have_row)
             session_regress_listed(c, CONTRACT_ATTACHMENT, a->row.meta.rv, row->meta.rv);
-        apply(a, row);
+        apply(c, a, row);
     }
     session_all_dirty(c);
     session_dirty(c, session_entity_att(c, a));

@@ -192,6 +192,8 @@ bool session_service_row(struct session_core *c, const struct contract_service *
     authority_service_of(&next, row, s->used ? &s->s : NULL, c->now, c->wall);
     if (s->used && !base_uuid_eq(&s->s.uid, &next.uid))
         s->t0 = 0;
+    if (!s->used || strcmp(s->s.rv, next.rv) != 0)
+        s->rv_at = c->now;
     s->s = next;
     s->used = true;
     session_att_need(c);
@@ -214,6 +216,7 @@ bool session_claim_apply(struct session_core *c, struct session_conn *n, const s
     if (!base_uuid_eq(&k->uid, &row->meta.uid) || session_older(row->meta.rv, k->rv))
         return false;
     (void)base_copy(k->rv, sizeof k->rv, row->meta.rv);
+    session_claim_seen(c, n, row);
     bool mine = lease_row_mine(row, &c->inst.me) || base_mutant("claim.holder");
     mine = mine && (row->spec.epoch == k->epoch || base_mutant("claim.epoch"));
     mine = mine && (base_uuid_eq(&row->spec.lease_uuid, &k->lease_uuid) || base_mutant("claim.lease"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cells of the state x event tables that no story and no random schedule comes to (`make cells`): a row that is
- * deleted before the start or while it is being written, a device that is lost while the instance is given
+ * Cells of the state x event tables that no story and no random schedule comes to (`make cells`): a row that
+ * is deleted before the start or while it is being written, a device that is lost while the instance is given
  * back, a second request while the first one's row or permission is asked for.
  */
 #include "session/fake_test.h"
@@ -125,6 +125,22 @@ Test(session_cell, a_device_that_was_never_opened_is_not_lost)
     cr_assert(n->core->att[1].used);
     world_event(w, 0, &(struct session_in){.ev = SESSION_EV_TUN_LOST});
     cr_assert_str_eq(inst_state(w), "Held");
+    world_free(w);
+}
+
+/* Its descriptor is about to be closed: what becomes of it says nothing about the instance of now. */
+Test(session_cell, a_device_of_an_identity_that_has_ended_is_not_lost)
+{
+    struct world *w = world_usual(1);
+    struct session_in in = {.ev = SESSION_EV_TUN_LOST};
+    struct session_attachment *a = &w->node[0].core->att[0];
+    in.u.tun.tun_id = a->tun_id;
+    a->identity--;
+    world_event(w, 0, &in);
+    cr_assert_str_eq(inst_state(w), "Held");
+    a->identity++;
+    world_event(w, 0, &in);
+    cr_assert_str_eq(inst_state(w), "Reading");
     world_free(w);
 }
 

@@ -193,6 +193,7 @@ static void binding_read(struct session_core *c, struct session_conn *n, const s
     if (an->code == BASE_OK && an->n_objects > 0) {
         /* older than what the watch has shown: proves nothing and changes nothing, and the newer one is what
          * counts */
+        session_regress_answer(c, n->b.rv, n->b_at, an->objects[0].u.meta.rv, an->sent);
         if (session_binding_row(c, &an->objects[0].u.binding))
             n->b_t0 = base_time_max(n->b_t0, an->sent);
     } else if ((an->code == BASE_ENOTFOUND || an->code == BASE_OK) && n->bound && n->b_at > an->sent &&
@@ -211,6 +212,9 @@ static void binding_read(struct session_core *c, struct session_conn *n, const s
 static void service_read(struct session_core *c, struct session_conn *n, const struct session_answer *an)
 {
     if (an->code == BASE_OK && an->n_objects > 0) {
+        const struct session_service *known = session_service_of(c, n);
+        if (known)
+            session_regress_answer(c, known->s.rv, known->rv_at, an->objects[0].u.meta.rv, an->sent);
         if (session_service_row(c, &an->objects[0].u.service)) {
             struct session_service *s = session_service_of(c, n);
             if (s)
@@ -224,6 +228,10 @@ static void service_read(struct session_core *c, struct session_conn *n, const s
 static void row_read(struct session_core *c, struct session_conn *n, const struct session_answer *an)
 {
     if (an->code == BASE_OK && an->n_objects > 0) {
+        const struct contract_claim *row = &an->objects[0].u.claim;
+        if (base_prefix_eq(&n->known.prefix, &row->spec.prefix))
+            session_regress_answer(c, n->known.rv, n->known.at, row->meta.rv, an->sent);
+        session_claim_seen(c, n, row);
         int16_t d = session_desk_take(c);
         if (d >= 0) {
             n->desk = d;

@@ -190,6 +190,7 @@ struct session_attachment {
     char vpc[CONTRACT_LABEL_SIZE];
     char name[CONTRACT_NAME_SIZE];
     struct contract_attachment row;
+    base_time row_at; /* when that was applied */
     uint64_t ask;
     base_time ask_by, retry_at;
     unsigned tries;
@@ -204,6 +205,7 @@ struct session_attachment {
 struct session_service {
     bool used, seen;
     base_time t0; /* row proof */
+    base_time rv_at; /* when its version was applied */
     struct authority_service s;
 };
 
@@ -370,6 +372,11 @@ struct session_conn {
     struct base_uuid
         cached_uid; /* a row of ours that the watch has shown before its write was known to have landed */
     char cached_rv[CONTRACT_RV_SIZE]; /* the newest version of it that the watch has shown */
+    struct {                          /* the newest version of the row that was seen here last */
+        struct base_prefix prefix;
+        char rv[CONTRACT_RV_SIZE]; /* "" = none */
+        base_time at;
+    } known;
     struct session_report report;
 };
 
@@ -567,6 +574,11 @@ base_time session_regress_end(const struct session_core *c); /* 0 = it never did
  * yet it shows an older one. */
 void session_regress_listed(struct session_core *c, enum contract_kind kind, const char *known,
                             const char *rv);
+/* The answer to a request that was sent after a newer version of the same object had been applied (at
+ * `known_at`). */
+void session_regress_answer(struct session_core *c, const char *known, base_time known_at, const char *rv,
+                            base_time sent);
+void session_claim_seen(struct session_core *c, struct session_conn *n, const struct contract_claim *row);
 void session_regress_lease(struct session_core *c, const struct session_in *in);
 
 /* ---- proof.c

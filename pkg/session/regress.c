@@ -10,7 +10,8 @@
  *
  * Who notices: the driver (SESSION_EV_REGRESSED: a version of a quorum answer below one seen before it was
  * asked for), or this core, when a row shows an epoch below one that was seen, or a seen epoch with another
- * owner; then SESSION_FX_RELIST asks the driver to start every collection over.
+ * owner, or a quorum answer a version below one of that object that was applied before the question was sent;
+ * then SESSION_FX_RELIST asks the driver to start every collection over.
  */
 #include "session/int.h"
 
@@ -41,6 +42,30 @@ void session_regress_listed(struct session_core *c, enum contract_kind kind, con
     bool covered = base_rv_cmp(known, c->list_rv[kind], &order) == BASE_OK && order <= 0;
     if (newer && covered)
         c->regress_due = true;
+}
+
+void session_regress_answer(struct session_core *c, const char *known, base_time known_at, const char *rv,
+                            base_time sent)
+{
+    int order = 0;
+    if (known[0] == '\0' || base_mutant("regress.read"))
+        return;
+    if (sent <= known_at && !base_mutant("regress.read-before"))
+        return; /* the newer one came while this was on its way */
+    if (base_rv_cmp(rv, known, &order) == BASE_OK && order < 0)
+        c->regress_due = true;
+}
+
+/* A connector's row is remembered beyond its claim: it is read again for the next request. */
+void session_claim_seen(struct session_core *c, struct session_conn *n, const struct contract_claim *row)
+{
+    int order = 1;
+    if (n->known.rv[0] != '\0' && base_prefix_eq(&n->known.prefix, &row->spec.prefix) &&
+        base_rv_cmp(row->meta.rv, n->known.rv, &order) == BASE_OK && order <= 0)
+        return;
+    n->known.prefix = row->spec.prefix;
+    (void)base_copy(n->known.rv, sizeof n->known.rv, row->meta.rv);
+    n->known.at = c->now;
 }
 
 /* The longest lease that any claim was seen with: a gate of the lost history may be open as long. */
@@ -75,6 +100,7 @@ static void forget_conn(struct session_conn *n)
     k->in_cache = false;
     n->cached_uid = (struct base_uuid){{0}};
     n->cached_rv[0] = '\0';
+    n->known.rv[0] = '\0';
     memset(&n->attempt, 0, sizeof n->attempt); /* another process has nothing to release */
     memset(n->unknown, 0, sizeof n->unknown);
     n->denied_since = n->closing_since = 0;

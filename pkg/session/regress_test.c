@@ -265,6 +265,80 @@ Test(session_regress, an_answer_below_what_was_seen_before_it_was_asked_for)
     world_free(w);
 }
 
+/* ---- reads ----
+ * The watch is silent, etcd was restored without anybody's word, and a request reads what is stored. */
+static struct contract_object *kind_of(struct world *w, enum contract_kind k)
+{
+    for (size_t i = 0; i < w->n_obj; i++)
+        if (w->obj[i].kind == k)
+            return &w->obj[i];
+    cr_assert_fail("no %s", contract_kind_plural(k));
+    return NULL;
+}
+
+static bool begun(struct world *w, void *arg)
+{
+    return w->node[0].reads[*(enum contract_kind *)arg] > 0;
+}
+
+Test(session_regress, a_read_below_what_was_seen_before_it_was_sent)
+{
+    enum { BACK, SAME, OVERTAKEN, N };
+    for (enum contract_kind k = CONTRACT_SERVICE; k <= CONTRACT_BINDING; k++) {
+        for (int i = 0; i < N; i++) {
+            struct world *w = world_usual(1);
+            struct w_node *n = &w->node[0];
+            struct w_flow *f = world_session(w, 0);
+            world_end(w, f->flow);
+            world_run(w, 3 * W_SEC);
+            struct contract_object *o = kind_of(w, k), old = *o;
+            if (k == CONTRACT_SERVICE) /* read only when what is known of it is stale */
+                n->core->proof[PROOF_SERVICES].t0 = n->core->svc[0].t0 = 0;
+            if (i == BACK) { /* shown by the watch, and then gone with its history */
+                world_touch(w, o);
+                if (k == CONTRACT_CLAIM) /* nobody holds it: what was read last is what was seen */
+                    base_copy(n->core->conn[0].known.rv, CONTRACT_RV_SIZE, o->u.meta.rv);
+                world_run(w, 20 * W_MS);
+                *kind_of(w, k) = old;
+            }
+            memset(n->reads, 0, sizeof n->reads);
+            if (i == OVERTAKEN)
+                n->read_fault[k] = W_SLOW;
+            (void)world_connect(w, 0, W_URI);
+            cr_assert_geq(world_until(w, W_SEC, begun, &k), 0, "%s is not read", contract_kind_plural(k));
+            if (i == OVERTAKEN) {
+                o = kind_of(w, k);
+                world_touch(w, o);
+                if (k == CONTRACT_CLAIM) {
+                    base_copy(n->core->conn[0].known.rv, CONTRACT_RV_SIZE, o->u.meta.rv);
+                    n->core->conn[0].known.at = w->now;
+                }
+            }
+            world_run(w, W_SEC);
+            cr_assert_eq(said(n, "EpochRegressed") || !n->ready, i == BACK, "%s %d: %s",
+                         contract_kind_plural(k), i, n->ready_reason);
+            world_free(w);
+        }
+    }
+}
+
+Test(session_regress, an_attachment_below_what_was_seen_before_it_was_read)
+{
+    struct world *w = world_new();
+    world_service(w, "svc-a", "fd12:0:0:1::/64");
+    struct w_node *n = world_node(w, 0);
+    n->attachments_wait = true;
+    world_agent_start(w, 0);
+    world_run(w, W_SEC);
+    struct contract_object *o = kind_of(w, CONTRACT_ATTACHMENT), old = *o;
+    world_touch(w, o);
+    world_run(w, W_SEC);
+    *o = old;
+    world_run(w, 8 * W_SEC); /* it waits for the foundation, and reads now and then */
+    cr_assert_str_eq(n->ready_reason, "EpochRegressed");
+    world_free(w);
+}
+
 /* ---- what is on its way ---- */
 static bool reads_binding(struct world *w, void *arg)
 {
