@@ -6,6 +6,7 @@
 
 #include "agent/web.h"
 #include "base/mem.h"
+#include "contract/json.h"
 
 bool agent_review_bearer(struct agent_web_ask *web, struct base_str *ret)
 {
@@ -27,31 +28,40 @@ static int add_json(struct base_buf *out, cJSON *doc)
     char *text = doc ? cJSON_PrintUnformatted(doc) : NULL;
     int rc = text ? base_buf_addz(out, text) : BASE_ENOMEM;
 
-    if (text)
-        memset(text, 0, strlen(text));
     cJSON_free(text);
     cJSON_Delete(doc);
     return rc;
 }
 
+/* Written into memory that is there already, which the caller wipes: no copy stays behind. */
 int agent_review_token(struct base_buf *out, struct base_str token, const char *audience)
 {
-    char text[AGENT_REVIEW_TOKEN_MAX];
-    cJSON *doc, *spec, *list;
+    int rc;
 
-    if (base_copy_str(text, sizeof text, token))
+    if (token.len == 0 || token.len >= AGENT_REVIEW_TOKEN_MAX)
         return BASE_EINVAL;
-    doc = cJSON_CreateObject();
-    (void)cJSON_AddStringToObject(doc, "apiVersion", "authentication.k8s.io/v1");
-    (void)cJSON_AddStringToObject(doc, "kind", "TokenReview");
-    spec = cJSON_AddObjectToObject(doc, "spec");
-    (void)cJSON_AddStringToObject(spec, "token", text);
+    rc = base_buf_reserve(out, 2 * token.len + 512 + (audience ? strlen(audience) : 0));
+    if (rc)
+        return rc;
+    (void)base_buf_addz(
+        out, "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenReview\",\"spec\":{\"token\":");
+    contract_json_quote(out, token);
     if (audience) {
-        list = cJSON_AddArrayToObject(spec, "audiences");
-        (void)cJSON_AddItemToArray(list, cJSON_CreateString(audience));
+        (void)base_buf_addz(out, ",\"audiences\":[");
+        contract_json_quote(out, base_str_of(audience));
+        (void)base_buf_addz(out, "]");
     }
-    explicit_bzero(text, sizeof text);
-    return add_json(out, doc);
+    (void)base_buf_addz(out, "}}");
+    return out->failed;
+}
+
+/* The answer repeats the request, token included. */
+static void wipe_token(const cJSON *doc)
+{
+    cJSON *item = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(doc, "spec"), "token");
+
+    if (cJSON_IsString(item) && item->valuestring)
+        explicit_bzero(item->valuestring, strlen(item->valuestring));
 }
 
 static bool is_for(const cJSON *status, const char *audience)
@@ -110,6 +120,7 @@ int agent_review_access(struct base_buf *out, struct base_str review, const char
         if (rc)
             (void)base_err_set(err, rc, "no memory");
     }
+    wipe_token(doc);
     cJSON_Delete(doc);
     return rc;
 }
