@@ -90,8 +90,10 @@ static enum conn_state write_reservation(struct session_core *c, struct session_
     b->status.has_prefix = !clear;
     b->status.prefix = clear ? (struct base_prefix){.len = 0} : n->want;
     b->status.keep_assigned = false;
-    b->status.prefix_assigned = (struct contract_cond){
-        .status = clear ? CONTRACT_COND_FALSE : CONTRACT_COND_TRUE, .transition = c->wall};
+    b->status.prefix_assigned =
+        (struct contract_cond){.status = clear ? CONTRACT_COND_FALSE : CONTRACT_COND_TRUE,
+                               .observed_generation = n->b.generation,
+                               .transition = c->wall};
     (void)base_copy(b->status.prefix_assigned.reason, sizeof b->status.prefix_assigned.reason,
                     clear ? "Cleared" : "Reserved");
     if (base_mutant(clear ? "binding-clear.uid" : "binding-reserve.uid"))

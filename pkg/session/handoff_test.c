@@ -753,6 +753,9 @@ Test(session_rest, views)
 Test(session_report, last_session_is_written_and_never_over_a_newer_one)
 {
     struct world *w = world_usual(2);
+    world_get(w, "acme.site1")->u.meta.generation = 7;
+    world_touch(w, world_get(w, "acme.site1"));
+    world_run(w, W_SEC);
     struct w_flow *a = world_session(w, 0);
     world_run(w, 3 * W_SEC);
     struct contract_binding_status *s = &world_get(w, "acme.site1")->u.binding.status;
@@ -761,6 +764,8 @@ Test(session_report, last_session_is_written_and_never_over_a_newer_one)
     cr_assert_eq(s->last.until, 0);
     cr_assert_eq(s->ready.status, CONTRACT_COND_TRUE);
     cr_assert_eq(s->prefix_assigned.status, CONTRACT_COND_TRUE);
+    cr_assert_eq(s->ready.observed_generation, 7, "each condition says which spec it speaks of");
+    cr_assert_eq(s->prefix_assigned.observed_generation, 7);
     cr_assert(s->has_prefix && world_passes(w, a));
     (void)world_session(w, 1);
     world_run(w, 5 * W_SEC);

@@ -36,6 +36,7 @@ static void say_ready(struct session_core *c, const struct session_conn *n, stru
     struct contract_cond *cond = &b->status.ready;
     b->status.keep_ready = false;
     cond->status = ready ? CONTRACT_COND_TRUE : CONTRACT_COND_FALSE;
+    cond->observed_generation = n->b.generation; /* the spec that it was decided on */
     bool same = ready ? n->b.ready : n->b.unready[0] != '\0';
     cond->transition = same && n->b.ready_since != 0 ? n->b.ready_since : c->wall;
     (void)base_copy(cond->reason, sizeof cond->reason, reason);
