@@ -82,15 +82,24 @@ objects() {
         -e "s|@VALID_UNTIL@|$(date -u -d '+290 seconds' +%Y-%m-%dT%H:%M:%SZ)|g" "$o/service.yaml.in" | kn apply -f - >/dev/null
     sed -e 's|@TENANT@|acme|g; s|@CONNECTOR@|site-1|g; s|@SERVICE@|svc-a|g' "$o/binding.yaml.in" | kn apply -f - >/dev/null
 }
-# observe: the claims' whole history at the API server, and every packet of the connectors at the VPC host, per node's link.
+# observe: the claims' whole history at the API server (a watch ends when a CRD's schema changes, so it is begun again: it starts
+# with what is there), and every packet of the connectors at the VPC host, per node's link.
 observe() {
     local url="https://10.77.0.1:6443/apis/edge.galactic.datumapis.com/v1alpha1/namespaces/$NS/routeclaims?watch=1&timeoutSeconds=3000"
     # shellcheck disable=SC2016
-    nsenter -t "$(box)" -n -p -m -- setsid bash -c '(curl -gsN --cacert "$1/ca.crt" --cert "$1/admin.crt" --key "$1/admin.key" "$2" | "$3" stamp) >"$4" 2>/dev/null </dev/null &' \
+    nsenter -t "$(box)" -n -p -m -- setsid bash -c '(while :; do curl -gsN --cacert "$1/ca.crt" --cert "$1/admin.crt" --key "$1/admin.key" "$2" || true; sleep 0.02; done | "$3" stamp) >"$4" 2>/dev/null </dev/null &' \
         _ "$D/api/pki" "$url" "$PROBE" "$D/log/api.watch-routeclaims.log"
     c start vpc cap "$PROBE" cap --if e1 --if e2 --prefix fd12:0:0:1::/64 --log "$D/log/cap.csv"
     c start vpc recv "$PROBE" recv --port 7000 --bind fd20::10 --log "$D/log/to-vpc.csv"
     c start client recv-client "$PROBE" recv --port 7000 --log "$D/log/to-client.csv"
+}
+# history_whole: every epoch up to the claim's last one was seen.
+history_whole() {
+    local seen last
+    last=$(kn get routeclaims -o json | jq '[.items[].spec.epoch] | max')
+    seen=$(sed 's/^[0-9]* //' "$D/log/api.watch-routeclaims.log" | jq -R 'fromjson? | .object.spec.epoch // empty' | sort -nu | tr '\n' ' ')
+    echo "epochs seen: $seen; the claim has $last"
+    [ "$seen" = "$(seq -s ' ' "${seen%% *}" "$last") " ]
 }
 connector() { # CLIENT SITE NODE...: the nodes in order of preference
     local client=$1 site=$2 edges='' n

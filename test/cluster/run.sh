@@ -121,6 +121,7 @@ note "gates open at once for one prefix: $(gates_open_at_once); packets outside 
 check "no two gates were ever open for one prefix" test "$(gates_open_at_once)" = 1
 check "no packet came out of a node whose gate was closed" test "$(outside_gates 2>/dev/null)" = 0
 check "which would have been seen" test "$(outside_gates none 2>/dev/null)" -gt 0
+check "the claim's whole history was seen" eventually 5 history_whole
 check "no packet of an earlier holder's node after the first of a later one's" test "$(two_forwarders 2>/dev/null)" = 0
 check "which would have been seen, too" test "$(two_forwarders none 2>/dev/null)" -gt 0
 note "figures that do not hold, as KNOWN_LIMITS.md says: $LIMITS"
