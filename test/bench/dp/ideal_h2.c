@@ -116,7 +116,7 @@ static bool flush_frame(void)
     if (n <= 0) {
         s.blocked = SSL_get_error(s.ssl, n) == SSL_ERROR_WANT_WRITE;
         if (!s.blocked)
-            exit(0);
+            die("the client has gone");
         return false;
     }
     s.blocked = false;
@@ -127,7 +127,7 @@ static bool flush_frame(void)
 static void to_client(void *arg, uint8_t *pkt, size_t len)
 {
     uint8_t *p = s.frame + s.n_frame;
-    if (pkt[24] == 0xff || len > PACKET)
+    if (s.blocked || pkt[24] == 0xff || len > PACKET) /* a record that waits must not be changed */
         return;
     if (s.n_frame + CAPSULE_HEAD + len > sizeof s.frame) {
         if (s.blocked || !flush_frame())
