@@ -121,6 +121,8 @@ bool fnd_attachment_answer(struct fnd_core *c, const struct fnd_in *in)
                 a->row.read = false;
             else if (ask == FND_ASK_GET)
                 a->row.retry_at = base_time_add(c->now, 50 * BASE_MS);
+            if (news == FND_NEWS_OLD)
+                fnd_regress_answer(c, &a->row, in->object->u.meta.rv, in->sent);
         } else if (ask == FND_ASK_STATUS && (in->code == BASE_EDENIED || in->code == BASE_EINVAL)) {
             log_attachment(c, a, FND_LOG_FAILED, FND_R_WRITE_REFUSED);
         }

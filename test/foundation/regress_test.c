@@ -491,3 +491,27 @@ Test(foundation_regress, an_answer_below_what_was_seen_before_it_was_asked_for)
     cr_assert_eq(r.relists, 1u);
     rig_fini(&r);
 }
+
+/* The same of an attachment: its accept meets 409, and the read that follows shows a version of long ago. */
+Test(foundation_regress, an_attachment_below_what_was_seen_before_it_was_asked_for)
+{
+    struct rig r;
+
+    rig_init(&r);
+    rig_list(&r);
+    cr_assert_eq(r.att.status.ready.status, CONTRACT_COND_TRUE);
+    r.writes = RIG_CONFLICT;
+    r.reads = RIG_HOLD;
+    r.att.status.ready.status = CONTRACT_COND_FALSE; /* what the device does not say: a write is due */
+    rig_att_changed(&r);
+    rig_settle(&r);
+    cr_assert_eq(r.n_held, 1u);
+    cr_assert_eq(r.held[0].fx.obj_kind, CONTRACT_ATTACHMENT);
+    cr_assert_eq(r.relists, 0u);
+    base_copy(r.att.meta.rv, sizeof r.att.meta.rv, "2");
+    r.now += BASE_MS;
+    rig_release(&r, RIG_OK);
+    rig_settle(&r);
+    cr_assert_eq(r.relists, 1u);
+    rig_fini(&r);
+}
