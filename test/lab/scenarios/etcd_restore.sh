@@ -21,10 +21,11 @@ none_opened() {
         [ "$t" -ge "$2" ] || { echo "$n opened $(ms_between "$1" "$t") ms after"; return 1; }
     done
 }
-# ended_on EDGE SINCE: by the regression, or by its deadline when the API server was away for longer than that.
+# ended_on EDGE SINCE: by the regression, with its device when the foundation notices first, or by its deadline when the API server was
+# away for longer than that.
 ended_on() {
     local r
-    for r in EpochRegressed LeaseExpired GrantExpired ClaimProofExpired; do ! recorded "$1" expiry "$r" "$2" || return 0; done
+    for r in EpochRegressed TunLost LeaseExpired GrantExpired ClaimProofExpired; do ! recorded "$1" expiry "$r" "$2" || return 0; done
     return 1
 }
 scenario_up --lease 10
