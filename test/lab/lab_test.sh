@@ -55,6 +55,8 @@ check "stop tells the exit status" fails_with 143 "$lab" stop "$tmp/a" sleeper v
 "$lab" run "$tmp/a" vpc ends sh -c 'exit 7'
 check "a process ends by itself" eventually 5 test -s "$tmp/a/run/vpc.ends.rc"
 check "stop of an ended process says so" fails_with "ended with status 7" "$lab" stop "$tmp/a" ends vpc
+printf '%s \n' "$(cut -d' ' -f1 "$tmp/a/run/vpc.ends.pid")" >"$tmp/a/run/vpc.ends.pid" # it ended before its start time was read
+check "also of one that ended at once" fails_with "ended with status 7" "$lab" stop "$tmp/a" ends vpc
 "$lab" run "$tmp/a" vpc echo "$probe" tcp-serve --bind fd20::10 --port 7001
 check "a checksummed transfer to the VPC host" eventually 5 "$lab" exec "$tmp/a" edge1 "$probe" tcp-xfer --to fd20::10 --port 7001 --count 3000000
 check "kill -KILL waits for the end" "$lab" kill -KILL "$tmp/a" echo vpc

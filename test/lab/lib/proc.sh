@@ -11,7 +11,8 @@ proc_pid() {
     f=$(proc_file "$1" "$2").pid
     [ -s "$f" ] || return 1
     read -r pid start <"$f"
-    [ "$(starttime "$pid")" = "$start" ] || return 1
+    # Without a start time it had ended before that could be read: the supervisor's shell reaps at once.
+    [ -n "$start" ] && [ "$(starttime "$pid")" = "$start" ] || return 1
     # A zombie has ended; its supervisor is about to say so.
     [[ $(cat "/proc/$pid/stat" 2>/dev/null) != *') Z '* ]] || return 1
     printf '%s' "$pid"
