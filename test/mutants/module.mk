@@ -13,6 +13,6 @@ SUITES += mutants-core
 
 .PHONY: mutants-lease
 MUTANTS_LEASE_UNITS := lease contract audit journal masque cli
-## mutants-lease  the mission's rows B1 to B11: what breaks each, and the test that notices; root for the schema's
+## mutants-lease  the lease record and its trail, rows B1 to B11 of lease.sh: what breaks each, and the test that notices; root for the schema's
 mutants-lease: mutants-core-build binaries $(MUTANTS_LEASE_UNITS:%=$(BUILD)/test/%)
 	@hack/run-tests.sh $(VARIANT)/mutants-lease test/mutants/lease.sh $(MUTANTS_CORE) $(BUILD)
