@@ -523,6 +523,37 @@ Test(foundation_close, a_claim_that_is_gone_is_remembered_until_the_watch_has_ca
     rig_fini(&r);
 }
 
+/* The service is revoked and comes back while the confirmation is on its way, and that does not land: the
+ * epoch is closed for good all the same, and its holder must hear of it. */
+Test(foundation_close, a_cause_that_goes_again_is_confirmed_all_the_same)
+{
+    for (int restart = 0; restart < 2; restart++) {
+        struct rig r;
+
+        rig_open(&r);
+        r.writes = RIG_HOLD;
+        r.svc.revoked = true;
+        rig_svc_changed(&r);
+        rig_settle(&r);
+        cr_assert_eq(r.gate, 0);
+        cr_assert_gt(r.n_held, 0u);
+        r.svc.revoked = false;
+        rig_svc_changed(&r);
+        rig_settle(&r);
+        while (r.n_held)
+            rig_release(&r, RIG_LOST);
+        r.writes = RIG_OK;
+        if (restart) {
+            rig_restart(&r);
+            rig_list(&r);
+        }
+        rig_run(&r, 10 * BASE_SEC, true);
+        cr_assert_eq(r.claim.status.closed_epoch, 1, "%d", restart);
+        cr_assert_not(rig_is_open(&r));
+        rig_fini(&r);
+    }
+}
+
 Test(foundation_close, a_foreign_finalizer_stays_for_w_after_a_fresh_read)
 {
     struct rig r;

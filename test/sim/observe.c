@@ -292,7 +292,7 @@ static void instance_written(struct sim_world *w, const struct sim_req *r, enum 
             base_time_max(w->node[r->node].renewed, i->spec.renew.boot_time_us * BASE_US);
     if (p && base_uuid_eq(&r->process, &i->spec.process_id)) {
         p->landed_renewal = base_time_max(p->landed_renewal, i->spec.renew.boot_time_us * BASE_US);
-        if (i->spec.epoch != first->inst_epoch)
+        if (i->spec.epoch != first->inst_epoch || !base_uuid_eq(&i->meta.uid, &first->inst_uid))
             instance_taken(w, p, first, i);
         else if (first->inst_owner == p->serial)
             p->had_instance = true; /* a renewal: it knows that it held the row */
