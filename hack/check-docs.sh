@@ -9,6 +9,7 @@
 #   4. every link to a file or heading of this repository resolves
 #   5. every `make TARGET` that the documents name exists
 set -uo pipefail
+unset HOLDFAST_SUITE_TIMEOUT # its own time; the suites that the blocks run keep theirs
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 quick=''
 case ${1:-} in --quick) quick=1 ;; '') ;; *) echo "check-docs: unknown argument '$1' (known: --quick)" >&2; exit 2 ;; esac

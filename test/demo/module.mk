@@ -20,7 +20,7 @@ demo-sanitized:
 
 ## check-docs     runs every shell block of README and CONTRIBUTING, compares flags, layers, links, targets
 check-docs: binaries peers
-	@hack/run-tests.sh $(VARIANT)/check-docs hack/check-docs.sh
+	@HOLDFAST_SUITE_TIMEOUT=5400 hack/run-tests.sh $(VARIANT)/check-docs hack/check-docs.sh
 # What `make test` runs: without the blocks that are long (whole demo, whole test suite, which would be itself).
 check-docs-quick: binaries peers
 	@hack/run-tests.sh $(VARIANT)/check-docs hack/check-docs.sh --quick
