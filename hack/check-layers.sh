@@ -8,6 +8,7 @@
 #   4. banned functions appear nowhere; exit() only in cmd/ and test/
 #   5. pkg/README.md shows the layers that the Makefile has
 #   6. every file carries its licence line
+#   7. no two suites leave their result under one name: the first one would not be counted
 set -uo pipefail
 build=$1 pkgs=$2 pure=$3
 pass=0 fail=0
@@ -56,6 +57,13 @@ if out=$(hack/check-layer-table.sh); then ok; else bad "$out"; fi
 
 miss=$(git ls-files | grep -vE '(^LICENSE$|go\.sum$|go\.mod$|\.json$|\.gitignore$|corpus/|testdata/|\.golden$|Cargo\.lock$)' | while read -r f; do [ -f "$f" ] && ! head -5 "$f" | grep -q 'SPDX-License-Identifier: Apache-2.0' && echo "$f"; done)
 if [ -n "$miss" ]; then bad "no SPDX line in the first five lines of:"; echo "$miss"; else ok; fi
+
+suites() { # of each package, and of each module.mk (which may have two forms of one)
+  printf '%s\n' $pkgs
+  git ls-files 'test/*.mk' | while read -r f; do grep -o 'run-tests\.sh \$(VARIANT)/[a-z0-9-]*' "$f" | sort -u; done | sed 's,.*/,,'
+}
+twice=$(suites | sort | uniq -d)
+if [ -n "$twice" ]; then bad "two suites have one result: $(tr '\n' ' ' <<< "$twice")"; else ok; fi
 
 echo "check: $pass passed, $fail failed"
 [ "$fail" -eq 0 ]

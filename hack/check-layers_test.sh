@@ -47,6 +47,11 @@ printf 'int x;\n' >pkg/base/bare.h
 git add -A
 check "no licence line" fails_with "no SPDX line" hack/check-layers.sh build/gcc base base
 rm pkg/base/bare.h
+mkdir -p test/odd
+printf '# SPDX-License-Identifier: Apache-2.0\ntest-odd:\n\t@hack/run-tests.sh $(VARIANT)/base true\n' >test/odd/module.mk
+git add -A
+check "a suite with a package's name" fails_with "two suites have one result: base" hack/check-layers.sh build/gcc base base
+git rm -qrf test/odd
 check "an archive that is not there" fails_with "libhf_none.a is missing" hack/check-layers.sh build/gcc "base none" base
 sed -i 's/^DEPS_base      :=/& audit/' Makefile
 check "a layer that depends on one above" fails_with "'audit' is not a layer below it" make -s print-layers

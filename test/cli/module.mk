@@ -5,7 +5,7 @@ SUITES += test-kubectl-holdfast
 .PHONY: test-kubectl-holdfast
 ## test-kubectl-holdfast  the operators' tool on a real API server (root)
 test-kubectl-holdfast: binaries
-	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/cli test/cli/run.sh
+	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/kubectl-holdfast test/cli/run.sh
 
 # not $(BUILD)/test/cli: that is the unit tests of pkg/cli
 BENCH_AUDIT_OBJ := $(BUILD)/bench/audit.o
