@@ -131,13 +131,26 @@ static void tun_close(struct session_core *c, struct session_attachment *a)
     a->tun_open = false;
 }
 
+static void ask_row(struct session_core *c, struct session_attachment *a)
+{
+    a->ask = session_get(c, session_entity_att(c, a), CONTRACT_ATTACHMENT, a->name, NULL);
+    a->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
+}
+
+/* The row of another instance object: its uid is immutable, so the attachment has to go before this one's
+ * comes. */
+static bool of_another(const struct session_core *c, const struct session_attachment *a)
+{
+    return a->have_row && !base_uuid_eq(&a->row.spec.instance.uid, &c->inst.me.instance_uid);
+}
+
 static void write_row(struct session_core *c, struct session_attachment *a)
 {
     struct contract_object *o;
     uint32_t me = session_entity_att(c, a);
-    if (a->have_row && !base_uuid_eq(&a->row.spec.instance.uid, &c->inst.me.instance_uid)) {
-        /* of an instance object before this one: its uid is immutable, so the attachment goes, too */
-        a->displaced += a->displaced == 0;
+    if (of_another(c, a)) {
+        if (a->displaced == 0)
+            a->displaced = 1;
         a->ask = session_write(c, me, SESSION_FX_DELETE, CONTRACT_ATTACHMENT, NULL, false, &o);
         o->u.attachment = a->row;
         (void)base_copy(c->out->fx[c->out->n_fx - 1].u.store.name, CONTRACT_NAME_SIZE, a->name);
@@ -170,10 +183,8 @@ static void write_row(struct session_core *c, struct session_attachment *a)
  * deleted again, unseen by the watch. */
 static void await_foundation(struct session_core *c, struct session_attachment *a, const char *reason)
 {
-    if (a->state == ATT_ACCEPTING && c->now >= a->retry_at && !base_mutant("attachment.reread")) {
-        a->ask = session_get(c, session_entity_att(c, a), CONTRACT_ATTACHMENT, a->name, NULL);
-        a->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
-    }
+    if (a->state == ATT_ACCEPTING && c->now >= a->retry_at && !base_mutant("attachment.reread"))
+        ask_row(c, a);
     if (a->state != ATT_ACCEPTING || a->ask != 0)
         a->retry_at = base_time_add(c->now, SESSION_READ_WAIT);
     set_state(c, a, ATT_ACCEPTING, "settle", reason);
@@ -190,8 +201,7 @@ static void retry(struct session_core *c, struct session_attachment *a, const ch
  */
 static bool contested(const struct session_core *c, const struct session_attachment *a)
 {
-    return a->displaced > 0 && a->state != ATT_RETRY && a->have_row &&
-           !base_uuid_eq(&a->row.spec.instance.uid, &c->inst.me.instance_uid) &&
+    return a->displaced > 0 && a->state != ATT_RETRY && of_another(c, a) &&
            !base_mutant("attachment.contested");
 }
 
@@ -199,10 +209,8 @@ void session_att_settle(struct session_core *c, struct session_attachment *a)
 {
     if (!a->used)
         return;
-    if (a->ask != 0 && c->now >= a->ask_by) { /* lost: what does the row say? */
-        a->ask = session_get(c, session_entity_att(c, a), CONTRACT_ATTACHMENT, a->name, NULL);
-        a->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
-    }
+    if (a->ask != 0 && c->now >= a->ask_by)
+        ask_row(c, a); /* lost: what does the row say? */
     if (a->identity != c->inst.serial) {
         tun_close(c, a); /* of an identity that has ended */
         a->ask = 0;
@@ -218,8 +226,7 @@ void session_att_settle(struct session_core *c, struct session_attachment *a)
         /* an answer is on its way */
     } else if (a->state == ATT_RETRY && c->now < a->retry_at) {
         /* pause */
-    } else if (!a->have_row || !base_uuid_eq(&a->row.spec.instance.uid, &c->inst.me.instance_uid) ||
-               a->row.spec.instance_epoch != c->inst.me.epoch) {
+    } else if (!a->have_row || of_another(c, a) || a->row.spec.instance_epoch != c->inst.me.epoch) {
         tun_close(c, a);
         if (!a->needed)
             set_state(c, a, ATT_NONE, "settle", "NoService");
@@ -236,8 +243,7 @@ void session_att_settle(struct session_core *c, struct session_attachment *a)
         /* A device that cannot be opened may be one that is gone, with its row, unseen by the watch: an
          * answer came after the deletion had been shown. */
         a->reread = false;
-        a->ask = session_get(c, session_entity_att(c, a), CONTRACT_ATTACHMENT, a->name, NULL);
-        a->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
+        ask_row(c, a);
     } else if (!row_ready(c, a)) {
         await_foundation(c, a, a->row.status.ready.reason);
     } else if (a->tun_id != 0 && strcmp(a->device, a->row.status.device) != 0) {
@@ -284,8 +290,7 @@ void session_att_answer(struct session_core *c, struct session_attachment *a, co
     } else if (an->code == BASE_EDENIED || an->code == BASE_EINVAL) {
         retry(c, a, "Refused", 2 * BASE_SEC);
     } else if (an->code == BASE_EEXIST || an->code == BASE_ECONFLICT || an->code == BASE_EUNKNOWN) {
-        a->ask = session_get(c, session_entity_att(c, a), CONTRACT_ATTACHMENT, a->name, NULL);
-        a->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
+        ask_row(c, a);
     } else {
         retry(c, a, "APIUnavailable", session_backoff(c, a->tries++));
     }

@@ -151,6 +151,12 @@ void session_binding_gone(struct session_core *c, struct session_conn *n)
     session_dirty(c, session_entity_conn(c, n));
 }
 
+void session_binding_ask(struct session_core *c, struct session_conn *n)
+{
+    n->ask_binding =
+        session_get(c, session_entity_conn(c, n), CONTRACT_BINDING, n->b.name, &n->req.correlation);
+}
+
 /* ---- services
  * ---------------------------------------------------------------------------------------------------------
  */

@@ -157,8 +157,7 @@ enum conn_state session_landed(struct session_core *c, struct session_conn *n,
     /* beside the foundation's accept: the binding again (contract section 3, step 4) */
     n->read_failed = WHY_NONE;
     n->retry_at = 0;
-    n->ask_binding =
-        session_get(c, session_entity_conn(c, n), CONTRACT_BINDING, n->b.name, &n->req.correlation);
+    session_binding_ask(c, n);
     n->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
     return CONN_WAITING;
 }

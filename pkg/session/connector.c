@@ -467,8 +467,7 @@ static enum conn_state settle_waiting(struct session_core *c, struct session_con
         return session_give_up(c, n, why);
     }
     if (!n->reread && n->ask_binding == 0 && c->now >= n->retry_at) {
-        n->ask_binding =
-            session_get(c, session_entity_conn(c, n), CONTRACT_BINDING, n->b.name, &n->req.correlation);
+        session_binding_ask(c, n);
         n->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
     }
     if (n->over_since == 0 && lease_earlier_over(n->claim.epoch, n->claim.closed_epoch, n->claim.max_lease_s,

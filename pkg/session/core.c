@@ -200,8 +200,7 @@ static void binding_read(struct session_core *c, struct session_conn *n, const s
                !base_mutant("binding.overtaken")) {
         /* An absent object has no version to compare: what the watch brought since the read was sent may be
          * newer, and the watch would not bring it again. Read again, within the same time. */
-        n->ask_binding =
-            session_get(c, session_entity_conn(c, n), CONTRACT_BINDING, n->b.name, &n->req.correlation);
+        session_binding_ask(c, n);
     } else if (an->code == BASE_ENOTFOUND || an->code == BASE_OK) {
         session_binding_gone(c, n);
     } else {

@@ -620,6 +620,8 @@ void session_conn_free_if_idle(struct session_core *c, struct session_conn *n);
 /* Applies a binding's content unless something newer is known; true when it counts as a row proof. */
 bool session_binding_row(struct session_core *c, const struct contract_binding *b);
 void session_binding_gone(struct session_core *c, struct session_conn *n);
+/* A quorum read of it, for the request that waits. */
+void session_binding_ask(struct session_core *c, struct session_conn *n);
 bool session_service_row(struct session_core *c, const struct contract_service *s);
 struct session_service *session_service_of(struct session_core *c, struct session_conn *n);
 void session_claim_row(struct session_core *c, const struct contract_claim *row, bool deleted);

@@ -113,16 +113,8 @@ bool fnd_attachment_answer(struct fnd_core *c, const struct fnd_in *in)
         if (!fnd_row_matches(&a->row, in))
             continue;
         if (fnd_row_answer(c, &a->row, in)) {
-            enum fnd_news news = fnd_row_news(&a->row, in->object->u.meta.rv);
-
-            if (news == FND_NEWS_CONTENT)
+            if (fnd_row_take(c, &a->row, ask, in->object->u.meta.rv, in->sent))
                 apply(c, a, &in->object->u.attachment);
-            else if (news == FND_NEWS_SAME)
-                a->row.read = false;
-            else if (ask == FND_ASK_GET)
-                a->row.retry_at = base_time_add(c->now, 50 * BASE_MS);
-            if (news == FND_NEWS_OLD)
-                fnd_regress_answer(c, &a->row, in->object->u.meta.rv, in->sent);
         } else if (ask == FND_ASK_STATUS && (in->code == BASE_EDENIED || in->code == BASE_EINVAL)) {
             log_attachment(c, a, FND_LOG_FAILED, FND_R_WRITE_REFUSED);
         }

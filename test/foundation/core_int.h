@@ -247,6 +247,9 @@ struct contract_object *fnd_row_put(struct fnd_core *c, struct fnd_row *r, enum 
 /* An answer to the row's request, apart from its object. Returns true when the object in it is to be applied.
  */
 bool fnd_row_answer(struct fnd_core *c, struct fnd_row *r, const struct fnd_in *in);
+/* The object of an answer, of version `rv`: true = newer than what is known, apply it. What is older proves
+ * nothing and changes nothing; it is read again, and may show that the API server went back. */
+bool fnd_row_take(struct fnd_core *c, struct fnd_row *r, enum fnd_ask ask, const char *rv, base_time sent);
 bool fnd_row_matches(const struct fnd_row *r, const struct fnd_in *in);
 void fnd_row_proof(struct fnd_row *r, base_time t0);
 

@@ -61,10 +61,6 @@ int64_t fnd_gate_due(const struct fnd_core *c, const struct fnd_claim *cl, const
     if (fnd_is_me(c, &o->spec.holder)) {
         if (v->cause && (o->status.closed_epoch < o->spec.epoch || ours))
             due = o->spec.epoch;
-        /* Closed here for a cause that has gone again before it was confirmed: closing is final, and without
-         * the confirmation its holder would wait for ever. */
-        if (v->reason == FND_R_CLOSED && o->status.closed_epoch < o->spec.epoch)
-            due = o->spec.epoch;
     } else if (ours) {
         due = o->meta.deleting ? o->spec.epoch : o->spec.epoch - 1;
     }

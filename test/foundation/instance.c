@@ -131,16 +131,8 @@ bool fnd_instance_answer(struct fnd_core *c, const struct fnd_in *in)
         if (!fnd_row_matches(&i->row, in))
             continue;
         if (fnd_row_answer(c, &i->row, in)) {
-            enum fnd_news news = fnd_row_news(&i->row, in->object->u.meta.rv);
-
-            if (news == FND_NEWS_CONTENT)
+            if (fnd_row_take(c, &i->row, ask, in->object->u.meta.rv, in->sent))
                 apply(c, i, &in->object->u.instance);
-            else if (news == FND_NEWS_SAME)
-                i->row.read = false;
-            else if (ask == FND_ASK_GET)
-                i->row.retry_at = base_time_add(c->now, 50 * BASE_MS);
-            if (news == FND_NEWS_OLD)
-                fnd_regress_answer(c, &i->row, in->object->u.meta.rv, in->sent);
         } else if (ask == FND_ASK_STATUS && (in->code == BASE_EDENIED || in->code == BASE_EINVAL)) {
             log_instance(c, i, FND_LOG_FAILED, FND_R_WRITE_REFUSED);
         }

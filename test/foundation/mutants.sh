@@ -174,8 +174,8 @@ run restart-leaves-gates gate 'if (!cl->kern.active || v->may == FND_MAY_UNKNOWN
         return false;' 'if (!cl->kern.active) return false;'
 run restart-scan claim 'if (!(o->meta.deleting && gates) &&' 'if (1 || !(o->meta.deleting && gates) &&'
 # what is remembered of objects that are gone
-run close-confirm-later gate 'if (v->reason == FND_R_CLOSED && o->status.closed_epoch < o->spec.epoch)' 'if (0)'
-run regress-attachment-answer attachment 'if (news == FND_NEWS_OLD) fnd_regress_answer' 'if (0) fnd_regress_answer'
+run close-confirm-later verdict 'return over(v, FND_R_CLOSED)' 'return no(v, FND_R_CLOSED)'
+run regress-object-answer row 'fnd_regress_answer(c, r, rv, sent);' ''
 run forget-claim-early claim 'return c->coll[FND_HELD].t0 >= r->gone_at;' 'return true;'
 run forget-no-attachment attachment 'if (!base_uuid_is_zero(&a->obj.meta.uid) && !base_uuid_eq' 'if (a->row.present && !base_uuid_eq'
 run forget-record-in-use core 'if (!room(c) || record_used(c, &c->records[i]))' 'if (!room(c))'

@@ -166,6 +166,23 @@ bool fnd_row_answer(struct fnd_core *c, struct fnd_row *r, const struct fnd_in *
     return false;
 }
 
+bool fnd_row_take(struct fnd_core *c, struct fnd_row *r, enum fnd_ask ask, const char *rv, base_time sent)
+{
+    switch (fnd_row_news(r, rv)) {
+    case FND_NEWS_CONTENT:
+        return true;
+    case FND_NEWS_SAME:
+        r->read = false;
+        return false;
+    case FND_NEWS_OLD:
+        if (ask == FND_ASK_GET)
+            r->retry_at = base_time_add(c->now, 50 * BASE_MS);
+        fnd_regress_answer(c, r, rv, sent);
+        return false;
+    }
+    return false;
+}
+
 void fnd_row_proof(struct fnd_row *r, base_time t0)
 {
     if (t0 > r->proof)

@@ -58,8 +58,8 @@ static void closures(struct fnd_core *c, struct fnd_claim *cl, const struct fnd_
         return;
     }
     /* (a) the row's own epoch is over, held here, on this kernel */
-    if ((v->cause || v->reason == FND_R_CLOSED) && fnd_is_me(c, &s->holder) && at == s->epoch - 1 &&
-        fnd_gate_closed_here(cl, s->epoch) && !cl->kern.active && !device_pending(c, cl, v)) {
+    if (v->cause && fnd_is_me(c, &s->holder) && at == s->epoch - 1 && fnd_gate_closed_here(cl, s->epoch) &&
+        !cl->kern.active && !device_pending(c, cl, v)) {
         closed(c, n, s->epoch, CONTRACT_CLOSED_CONFIRMED, change);
         return;
     }

@@ -181,8 +181,12 @@ struct fnd_verdict fnd_verdict(struct fnd_core *c, struct fnd_claim *cl)
         return over(v, gone ? FND_R_INSTANCE_GONE : FND_R_INSTANCE_REPLACED);
 
     r = fnd_record_find(c, &o->meta.uid);
-    if (o->status.closed_epoch >= s->epoch || (r && r->tomb >= s->epoch))
+    if (o->status.closed_epoch >= s->epoch)
         return no(v, FND_R_CLOSED);
+    /* Closed here, and whatever it was for: closing is final, and without the confirmation its holder would
+     * wait for ever. */
+    if (r && r->tomb >= s->epoch)
+        return over(v, FND_R_CLOSED);
     if (why_service != FND_R_NONE)
         return no(v, why_service);
     why = instance_says(c, s, &in);
