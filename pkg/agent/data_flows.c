@@ -189,6 +189,16 @@ static base_time spend(base_time at, uint64_t rate, uint64_t least, base_time no
     return from + (base_time)(n * (uint64_t)BASE_SEC / rate);
 }
 
+static bool take(base_time *at, uint64_t rate, uint64_t least, base_time now)
+{
+    base_time next = spend(*at, rate, least, now, 1);
+
+    if (next == 0)
+        return false;
+    *at = next;
+    return true;
+}
+
 bool agent_flow_rate(struct agent_flow *f, const struct agent_rate *r, base_time now, size_t len)
 {
     base_time packets = spend(f->packets_at, r->packets, 64, now, 1);
@@ -215,30 +225,16 @@ struct agent_tenant *agent_flows_tenant(struct agent_flows *t, const char *uri)
 enum agent_tenant_verdict agent_tenant_request(struct agent_tenant *x, const struct agent_tenant_limits *l,
                                                base_time now)
 {
-    base_time at;
-
     if (!x)
         return AGENT_TENANT_PASS;
     if (l->sessions > 0 && x->flows >= l->sessions)
         return AGENT_TENANT_SESSIONS;
-    at = spend(x->requests_at, l->requests, 16, now, 1);
-    if (at == 0)
-        return AGENT_TENANT_REQUESTS;
-    x->requests_at = at;
-    return AGENT_TENANT_PASS;
+    return take(&x->requests_at, l->requests, 16, now) ? AGENT_TENANT_PASS : AGENT_TENANT_REQUESTS;
 }
 
 bool agent_tenant_packet(struct agent_tenant *x, const struct agent_tenant_limits *l, base_time now)
 {
-    base_time at;
-
-    if (!x || l->packets == 0)
-        return true;
-    at = spend(x->packets_at, l->packets, 64, now, 1);
-    if (at == 0)
-        return false;
-    x->packets_at = at;
-    return true;
+    return !x || l->packets == 0 || take(&x->packets_at, l->packets, 64, now);
 }
 
 void agent_flow_belongs(struct agent_flow *f, struct agent_tenant *x)

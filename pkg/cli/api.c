@@ -154,6 +154,21 @@ int cli_api_call(struct cli *c, const char *method, const char *path, const char
     return outcome(c, &w, what, err);
 }
 
+cJSON *cli_api_json(struct cli *c, const char *path, size_t max, struct base_err *err)
+{
+    struct base_buf body;
+    cJSON *doc = NULL;
+
+    base_buf_init(&body, max);
+    if (!cli_api_call(c, "GET", path, NULL, NULL, &body, NULL, err)) {
+        doc = cJSON_ParseWithLength(body.data ? body.data : "", body.len);
+        if (!doc)
+            (void)base_err_set(err, BASE_EPROTO, "GET %s: the answer is no JSON", path);
+    }
+    base_buf_fini(&body);
+    return doc;
+}
+
 /* ---- objects
  * -------------------------------------------------------------------------------------------------- */
 
@@ -183,12 +198,19 @@ static int one_object(struct walk *w, struct base_str raw, struct base_err *err)
     return BASE_OK;
 }
 
-/* One page; *next gets the continue token. */
-static int one_page(struct walk *w, struct base_str text, struct base_buf *next, struct base_err *err)
+int cli_page_next(struct base_buf *next, const struct contract_json *list)
+{
+    struct base_str more = contract_json_str(contract_json_get(list, "metadata"), "continue");
+
+    base_buf_reset(next);
+    return more.len ? base_buf_add(next, more.ptr, more.len) : BASE_OK;
+}
+
+static int one_page(void *arg, struct base_str text, struct base_buf *next, struct base_err *err)
 {
     base_cleanup(base_arena_freep) struct base_arena *arena = base_arena_new(LIST_ARENA);
+    struct walk *w = arg;
     const struct contract_json *root, *items;
-    struct base_str more;
     int rc;
 
     if (!arena)
@@ -199,52 +221,37 @@ static int one_page(struct walk *w, struct base_str text, struct base_buf *next,
     items = contract_json_get(root, "items");
     for (const struct contract_json *i = items ? items->child : NULL; i && !rc; i = i->next)
         rc = one_object(w, i->raw, err);
-    more = contract_json_str(contract_json_get(root, "metadata"), "continue");
-    base_buf_reset(next);
-    if (!rc && more.len)
-        rc = base_buf_add(next, more.ptr, more.len);
-    return rc;
+    return rc ? rc : cli_page_next(next, root);
 }
 
-static int walk(struct walk *w, const char *fields, bool *ret_gone, struct base_err *err)
+int cli_api_pages(struct cli *c, enum contract_kind kind, const char *query, const char *header,
+                  cli_page_fn fn, void *arg, struct base_err *err)
 {
-    struct cli *c = w->c;
-    enum contract_kind kind = w->kind;
     struct base_buf path, body, next;
     int rc = cli_api_open(c, err);
 
-    *ret_gone = false;
     if (rc)
         return rc;
     base_buf_init(&path, 65536);
     base_buf_init(&body, (size_t)64 << 20);
     base_buf_init(&next, 16384);
-    for (bool more = true; !rc && more;) {
+    for (bool more = true; !rc && more; more = next.len > 0) {
         base_buf_reset(&path);
         base_buf_reset(&body);
         add_path(&path, c, kind);
-        (void)base_buf_addf(&path, "?limit=%d", PAGE);
-        if (fields) {
-            (void)base_buf_addz(&path, "&fieldSelector=");
-            (void)kube_escape(&path, base_str_of(fields));
-        }
+        (void)base_buf_addf(&path, "?%s", query);
         if (next.len) {
             (void)base_buf_addz(&path, "&continue=");
             (void)kube_escape(&path, (struct base_str){next.data, next.len});
         }
         rc = path.failed ? base_err_set(err, path.failed, "no memory")
-                         : cli_api_call(c, "GET", path.data, NULL, NULL, &body, NULL, err);
-        *ret_gone = rc == BASE_EGONE;
+                         : cli_api_call(c, "GET", path.data, NULL, header, &body, NULL, err);
         if (!rc)
-            rc = one_page(w, (struct base_str){body.data, body.len}, &next, err);
-        more = next.len > 0;
+            rc = fn(arg, (struct base_str){body.data ? body.data : "", body.len}, &next, err);
     }
     base_buf_fini(&path);
     base_buf_fini(&body);
     base_buf_fini(&next);
-    if (rc == BASE_ENOTFOUND)
-        (void)base_err_set(err, rc, "%s/%s has no %s: apply manifests/crds", contract_kind_group(kind),
-                           CONTRACT_VERSION, contract_kind_plural(kind));
     return rc;
 }
 
@@ -252,19 +259,31 @@ int cli_api_each(struct cli *c, enum contract_kind kind, const char *fields, cli
                  void (*restart)(void *arg), void *arg, struct base_err *err)
 {
     struct walk *w = base_calloc(1, sizeof *w);
-    bool gone = true;
-    int rc = BASE_OK;
+    struct base_buf query;
+    int rc = w ? cli_api_open(c, err) : base_err_set(err, BASE_ENOMEM, "no memory");
 
-    if (!w)
-        return base_err_set(err, BASE_ENOMEM, "no memory");
-    w->c = c;
-    w->kind = kind;
-    w->fn = fn;
-    w->arg = arg;
-    for (int tries = 0; gone && tries < 4; tries++) { /* a list that took too long: from the beginning */
-        restart(arg);
-        rc = walk(w, fields, &gone, err);
+    if (rc) {
+        base_free(w);
+        return rc;
     }
+    rc = BASE_EGONE;
+    *w = (struct walk){.c = c, .kind = kind, .fn = fn, .arg = arg};
+    base_buf_init(&query, 16384);
+    (void)base_buf_addf(&query, "limit=%d", PAGE);
+    if (fields) {
+        (void)base_buf_addz(&query, "&fieldSelector=");
+        (void)kube_escape(&query, base_str_of(fields));
+    }
+    if (query.failed)
+        rc = base_err_set(err, query.failed, "no memory");
+    for (int tries = 0; rc == BASE_EGONE && tries < 4; tries++) { /* it took too long: from the beginning */
+        restart(arg);
+        rc = cli_api_pages(c, kind, query.data, NULL, one_page, w, err);
+    }
+    if (rc == BASE_ENOTFOUND)
+        (void)base_err_set(err, rc, "%s/%s has no %s: apply manifests/crds", contract_kind_group(kind),
+                           CONTRACT_VERSION, contract_kind_plural(kind));
+    base_buf_fini(&query);
     base_free(w);
     return rc;
 }

@@ -14,6 +14,7 @@
 
 enum word { OK = 0, FAILED, SKIPPED };
 static const char *const words[] = {"ok", "FAILED", "skipped"};
+#define ANSWER_MAX ((size_t)32 << 20)
 #define LINES_MAX 20 /* of one check; the rest is counted */
 struct run {
     struct cli *c;
@@ -39,32 +40,9 @@ static void say(struct run *r, enum word w, const char *name, const char *fmt, .
     (void)cJSON_AddItemToArray(r->list, o);
 }
 
-/* The answer as JSON; cJSON_Delete. NULL with err. */
-static cJSON *get(struct run *r, const char *path, struct base_err *err)
-{
-    struct base_buf body;
-    cJSON *doc = NULL;
-
-    base_buf_init(&body, (size_t)32 << 20);
-    if (!cli_api_call(r->c, "GET", path, NULL, NULL, &body, NULL, err)) {
-        doc = cJSON_ParseWithLength(body.data ? body.data : "", body.len);
-        if (!doc)
-            (void)base_err_set(err, BASE_EPROTO, "GET %s: the answer is no JSON", path);
-    }
-    base_buf_fini(&body);
-    return doc;
-}
-
 static const cJSON *at(const cJSON *o, const char *key)
 {
     return cJSON_GetObjectItemCaseSensitive(o, key);
-}
-
-static const char *text_at(const cJSON *o, const char *key)
-{
-    const char *z = cJSON_GetStringValue(at(o, key));
-
-    return z ? z : "";
 }
 
 /* ---- the API server
@@ -117,8 +95,8 @@ static const cJSON *named(const cJSON *list, const char *name)
 {
     const cJSON *o;
 
-    cJSON_ArrayForEach(o,
-                       at(list, "items")) if (strcmp(text_at(at(o, "metadata"), "name"), name) == 0) return o;
+    cJSON_ArrayForEach(o, at(list, "items")) if (strcmp(cli_text(at(o, "metadata"), "name"), name) ==
+                                                 0) return o;
     return NULL;
 }
 
@@ -137,16 +115,16 @@ static bool lame(const struct run *r, const cJSON *all, const cJSON *bindings, c
                  char *dst, size_t size)
 {
     const cJSON *p = named(all, want->name), *b = named(bindings, want->name);
-    const char *ns = text_at(at(at(at(at(b, "spec"), "matchResources"), "namespaceSelector"), "matchLabels"),
-                             "kubernetes.io/metadata.name");
+    const char *ns = cli_text(at(at(at(at(b, "spec"), "matchResources"), "namespaceSelector"), "matchLabels"),
+                              "kubernetes.io/metadata.name");
 
     if (!p)
         return (void)base_fmt(dst, size, "is missing"), true;
     if (!b)
         return (void)base_fmt(dst, size, "is not bound: it does nothing"), true;
-    if (strcmp(text_at(at(b, "spec"), "policyName"), want->name) != 0)
+    if (strcmp(cli_text(at(b, "spec"), "policyName"), want->name) != 0)
         return (void)base_fmt(dst, size, "the binding of its name binds another policy"), true;
-    if (!want->lets_errors_pass && strcmp(text_at(at(p, "spec"), "failurePolicy"), "Fail") != 0)
+    if (!want->lets_errors_pass && strcmp(cli_text(at(p, "spec"), "failurePolicy"), "Fail") != 0)
         return (void)base_fmt(dst, size, "has another failurePolicy than Fail: an error lets writes pass"),
                true;
     if (!denies(b))
@@ -166,10 +144,10 @@ static void check_policies(struct run *r)
     unsigned bad = 0;
 
     (void)base_fmt(path, sizeof path, "%sies", base);
-    all = get(r, path, &err);
+    all = cli_api_json(r->c, path, ANSWER_MAX, &err);
     (void)base_fmt(path, sizeof path, "%sybindings", base);
     if (all)
-        bindings = get(r, path, &err);
+        bindings = cli_api_json(r->c, path, ANSWER_MAX, &err);
     for (size_t i = 0; bindings && i < BASE_LEN(policies); i++)
         if (lame(r, all, bindings, &policies[i], why, sizeof why)) {
             say(r, FAILED, "policies", "%s %s: apply manifests/admission (chart: admission.enabled)",
@@ -264,11 +242,11 @@ static void check_namespace(struct run *r)
     cJSON *doc;
 
     (void)base_fmt(path, sizeof path, "/api/v1/namespaces/%s", ns);
-    doc = get(r, path, &err);
+    doc = cli_api_json(r->c, path, ANSWER_MAX, &err);
     if (!doc)
         say(r, err.code == BASE_EDENIED ? SKIPPED : FAILED, "namespace", "%s%s", err.msg,
             err.code == BASE_ENOTFOUND ? ": apply manifests/namespace.yaml, or name another with -n" : "");
-    else if (strcmp(text_at(at(at(doc, "metadata"), "labels"), "pod-security.kubernetes.io/enforce"),
+    else if (strcmp(cli_text(at(at(doc, "metadata"), "labels"), "pod-security.kubernetes.io/enforce"),
                     "privileged") == 0)
         say(r, OK, "namespace", "%s allows the node's network", ns);
     else
@@ -288,7 +266,7 @@ static int node_exists(struct run *r, const char *node)
     cJSON *doc;
 
     (void)base_fmt(path, sizeof path, "/api/v1/nodes/%s", node);
-    doc = get(r, path, &err);
+    doc = cli_api_json(r->c, path, ANSWER_MAX, &err);
     cJSON_Delete(doc);
     return doc ? 1 : err.code == BASE_ENOTFOUND ? 0 : -1;
 }
@@ -394,11 +372,11 @@ int cli_check(struct cli *c)
     }
     cJSON_ArrayForEach(o, at(doc, "checks"))
     {
-        const char *word = text_at(o, "verdict");
+        const char *word = cli_text(o, "verdict");
         enum cli_colour colour = word[0] == 'o' ? CLI_GOOD : word[0] == 'F' ? CLI_BAD : CLI_DOUBT;
 
-        (void)fprintf(c->out, "%s%-8s%s %-10s %s\n", cli_on(c, colour), word, cli_off(c), text_at(o, "check"),
-                      text_at(o, "message"));
+        (void)fprintf(c->out, "%s%-8s%s %-10s %s\n", cli_on(c, colour), word, cli_off(c),
+                      cli_text(o, "check"), cli_text(o, "message"));
     }
     (void)fprintf(c->out, "%d ok, %d failed, %d skipped\n", at(sum, "ok")->valueint,
                   at(sum, "FAILED")->valueint, at(sum, "skipped")->valueint);

@@ -136,6 +136,8 @@ void cli_table_fini(struct cli_table *t);
 /* "4s", "3m12s", "2h5m", "6d"; negative: "in 4s". */
 #define CLI_AGE_SIZE 24
 void cli_age(char dst[CLI_AGE_SIZE], base_wall now, base_wall then);
+/* A member's text; "" when there is none, or it is something else. */
+const char *cli_text(const cJSON *o, const char *key);
 /* Adds members when they are there. */
 void cli_add_str(cJSON *o, const char *key, const char *value);
 void cli_add_int(cJSON *o, const char *key, int64_t value);
@@ -167,6 +169,13 @@ void cli_list_fini(struct cli_list *l);
 typedef int (*cli_object_fn)(void *arg, const struct contract_object *o, struct base_err *err);
 int cli_api_each(struct cli *c, enum contract_kind kind, const char *fields, cli_object_fn fn,
                  void (*restart)(void *arg), void *arg, struct base_err *err);
+/* What both rest on: one page after the other. `query`: escaped, with its limit; `header`: NULL, or one line. `fn` gets
+ * each page's text and says with cli_page_next what comes after it. */
+struct contract_json;
+typedef int (*cli_page_fn)(void *arg, struct base_str text, struct base_buf *next, struct base_err *err);
+int cli_api_pages(struct cli *c, enum contract_kind kind, const char *query, const char *header,
+                  cli_page_fn fn, void *arg, struct base_err *err);
+int cli_page_next(struct base_buf *next, const struct contract_json *list);
 /* Each claim with what `status` shows of it, and nothing else filled in. */
 int cli_claim_rows(struct cli *c, cli_object_fn fn, void (*restart)(void *arg), void *arg,
                    struct base_err *err);
@@ -179,6 +188,10 @@ int cli_api_delete(struct cli *c, const struct contract_object *o, struct base_e
  * BASE_OK for a status below 300. */
 int cli_api_call(struct cli *c, const char *method, const char *path, const char *json, const char *header,
                  struct base_buf *body, int *ret_status, struct base_err *err);
+/* A GET's answer of at most `max` bytes; cJSON_Delete. NULL: err says why. */
+cJSON *cli_api_json(struct cli *c, const char *path, size_t max, struct base_err *err);
+/* Holdfast's own Events, as the API server lists them; others' notes may hold anything. The same. */
+cJSON *cli_events_list(struct cli *c, struct base_err *err);
 /* The same on plain HTTP at ADDRESS:PORT (an agent's own page). */
 int cli_api_plain(struct cli *c, const char *address, const char *path, const char *header,
                   struct base_buf *body, int *ret_status, struct base_err *err);

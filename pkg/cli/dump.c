@@ -114,24 +114,6 @@ static void pick_all(cJSON *to, const cJSON *from, const char *const *paths)
         pick(to, from, *paths);
 }
 
-static cJSON *fetch(struct dump *d, const char *path, const char *what)
-{
-    struct base_err err = {0};
-    struct base_buf body;
-    cJSON *doc = NULL;
-
-    base_buf_init(&body, (size_t)64 << 20);
-    if (!cli_api_call(d->c, "GET", path, NULL, NULL, &body, NULL, &err)) {
-        doc = cJSON_ParseWithLength(body.data ? body.data : "", body.len);
-        if (!doc)
-            (void)base_err_set(&err, BASE_EPROTO, "the answer is no JSON");
-    }
-    base_buf_fini(&body);
-    if (!doc)
-        unseen(d, what, &err);
-    return doc;
-}
-
 static void put_events(struct dump *d)
 {
     static const char *const paths[] = {"metadata.name",
@@ -147,24 +129,19 @@ static void put_events(struct dump *d)
                                         "series.count",
                                         "series.lastObservedTime",
                                         NULL};
-    cJSON *doc, *list;
+    struct base_err err = {0};
+    cJSON *doc = cli_events_list(d->c, &err), *list;
     const cJSON *e;
-    char path[200];
 
-    (void)base_fmt(path, sizeof path, "/apis/events.k8s.io/v1/namespaces/%s/events?limit=1000",
-                   cli_api_namespace(d->c));
-    doc = fetch(d, path, "events.json");
-    if (!doc)
+    if (!doc) {
+        unseen(d, "events.json", &err);
         return;
+    }
     list = cJSON_CreateArray();
     cJSON_ArrayForEach(e, cJSON_GetObjectItemCaseSensitive(doc, "items"))
     {
-        const char *by = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(e, "reportingController"));
-        cJSON *o;
+        cJSON *o = cJSON_CreateObject();
 
-        if (!by || strncmp(by, "masque.galactic.datumapis.com/", 30) != 0)
-            continue; /* others' notes may hold anything */
-        o = cJSON_CreateObject();
         pick_all(o, e, paths);
         (void)cJSON_AddItemToArray(list, o);
     }
@@ -248,6 +225,7 @@ static void put_pods(struct dump *d)
                                             "lastState.terminated.exitCode",
                                             "lastState.terminated.finishedAt",
                                             NULL};
+    struct base_err err = {0};
     cJSON *doc, *list = cJSON_CreateArray();
     const cJSON *pod, *s;
     char path[256];
@@ -255,8 +233,10 @@ static void put_pods(struct dump *d)
     (void)base_fmt(path, sizeof path,
                    "/api/v1/namespaces/%s/pods?fieldSelector=spec.serviceAccountName%%3D" AGENT_ACCOUNT,
                    cli_api_namespace(d->c));
-    doc = fetch(d, path,
-                "pods.json and the agents' pages (pods, pods/proxy: manifests/options/audit-reader.yaml)");
+    doc = cli_api_json(d->c, path, (size_t)64 << 20, &err);
+    if (!doc)
+        unseen(d, "pods.json and the agents' pages (pods, pods/proxy: manifests/options/audit-reader.yaml)",
+               &err);
     cJSON_ArrayForEach(pod, cJSON_GetObjectItemCaseSensitive(doc, "items"))
     {
         cJSON *o = cJSON_CreateObject(), *states;

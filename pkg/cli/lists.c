@@ -125,18 +125,11 @@ int cli_sessions(struct cli *c)
 /* ---- events
  * --------------------------------------------------------------------------------------------------- */
 
-static const char *text(const cJSON *o, const char *key)
-{
-    const char *z = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
-
-    return z ? z : "";
-}
-
 static base_wall moment(const cJSON *o, const char *key)
 {
     base_wall t;
 
-    return base_rfc3339_parse(base_str_of(text(o, key)), &t) ? 0 : t;
+    return base_rfc3339_parse(base_str_of(cli_text(o, key)), &t) ? 0 : t;
 }
 
 /* Takes the events of others out of the list. */
@@ -146,36 +139,36 @@ static void only_ours(cJSON *items)
 
     for (; e; e = next) {
         next = e->next;
-        if (strncmp(text(e, "reportingController"), "masque.galactic.datumapis.com/", 30) != 0)
+        if (strncmp(cli_text(e, "reportingController"), "masque.galactic.datumapis.com/", 30) != 0)
             cJSON_Delete(cJSON_DetachItemViaPointer(items, e));
     }
+}
+
+cJSON *cli_events_list(struct cli *c, struct base_err *err)
+{
+    char path[200];
+    cJSON *doc;
+
+    if (cli_api_open(c, err))
+        return NULL;
+    (void)base_fmt(path, sizeof path, "/apis/events.k8s.io/v1/namespaces/%s/events?limit=1000",
+                   cli_api_namespace(c));
+    doc = cli_api_json(c, path, (size_t)64 << 20, err);
+    only_ours(cJSON_GetObjectItemCaseSensitive(doc, "items"));
+    return doc;
 }
 
 int cli_events(struct cli *c)
 {
     static const char *const head[] = {"LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "NOTE"};
     struct base_err err = {0};
-    struct base_buf body;
     struct cli_table t;
-    char path[200];
-    cJSON *doc = NULL, *e;
+    cJSON *doc = cli_events_list(c, &err), *e;
     unsigned n = 0;
-    int rc = cli_api_open(c, &err);
 
-    base_buf_init(&body, (size_t)64 << 20);
-    (void)base_fmt(path, sizeof path, "/apis/events.k8s.io/v1/namespaces/%s/events?limit=1000",
-                   cli_api_namespace(c));
-    if (!rc)
-        rc = cli_api_call(c, "GET", path, NULL, NULL, &body, NULL, &err);
-    if (!rc)
-        doc = cJSON_ParseWithLength(body.data ? body.data : "", body.len);
-    base_buf_fini(&body);
-    if (rc || !doc) {
-        cJSON_Delete(doc);
-        return cli_fail(c, CLI_EXIT_BLIND, "%s", rc ? err.msg : "the list of events makes no sense");
-    }
+    if (!doc)
+        return cli_fail(c, CLI_EXIT_BLIND, "%s", err.msg);
     cli_table_init(&t, head, BASE_LEN(head), 0);
-    only_ours(cJSON_GetObjectItemCaseSensitive(doc, "items"));
     cJSON_ArrayForEach(e, cJSON_GetObjectItemCaseSensitive(doc, "items"))
     {
         const cJSON *regarding = cJSON_GetObjectItemCaseSensitive(e, "regarding"),
@@ -192,12 +185,12 @@ int cli_events(struct cli *c)
         if (last)
             cli_age(age, c->now, last);
         cli_cell(&t, r, 0, CLI_PLAIN, "%s", age);
-        cli_cell(&t, r, 1, strcmp(text(e, "type"), "Warning") == 0 ? CLI_DOUBT : CLI_PLAIN, "%s",
-                 text(e, "type"));
-        cli_cell(&t, r, 2, CLI_PLAIN, "%s", text(e, "reason"));
-        cli_cell(&t, r, 3, CLI_PLAIN, "%s/%s", text(regarding, "kind"), text(regarding, "name"));
+        cli_cell(&t, r, 1, strcmp(cli_text(e, "type"), "Warning") == 0 ? CLI_DOUBT : CLI_PLAIN, "%s",
+                 cli_text(e, "type"));
+        cli_cell(&t, r, 2, CLI_PLAIN, "%s", cli_text(e, "reason"));
+        cli_cell(&t, r, 3, CLI_PLAIN, "%s/%s", cli_text(regarding, "kind"), cli_text(regarding, "name"));
         cli_cell(&t, r, 4, CLI_PLAIN, "%d", cJSON_IsNumber(count) ? count->valueint : 1);
-        cli_cell(&t, r, 5, CLI_PLAIN, "%s", text(e, "note"));
+        cli_cell(&t, r, 5, CLI_PLAIN, "%s", cli_text(e, "note"));
     }
     if (c->a.format == CLI_JSON || c->a.format == CLI_YAML) {
         cli_print_doc(c, doc);

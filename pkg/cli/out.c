@@ -161,6 +161,13 @@ void cli_print_doc(struct cli *c, cJSON *doc)
     cJSON_Delete(doc);
 }
 
+const char *cli_text(const cJSON *o, const char *key)
+{
+    const char *z = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+
+    return z ? z : "";
+}
+
 void cli_add_str(cJSON *o, const char *key, const char *value)
 {
     if (value && value[0])

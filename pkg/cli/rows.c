@@ -7,11 +7,8 @@
 #include "cli/cli_int.h"
 
 #include "contract/json.h"
-#include "kube/client.h"
 
-#define PAGE 2000
 #define ARENA_MAX ((size_t)256 << 20)
-#define BODY_MAX ((size_t)64 << 20)
 
 enum column {
     COL_NAME,
@@ -106,7 +103,6 @@ struct page {
     cli_object_fn fn;
     void *arg;
     struct contract_object o;
-    struct base_buf next;
 };
 
 /* Where our columns are among the table's: at[i] is the column of its i-th cell, or -1. */
@@ -128,11 +124,11 @@ static int columns(const struct contract_json *defs, int *at, size_t max, struct
                : base_err_set(err, BASE_ENOTFOUND, "the table of claims lacks columns that this tool needs");
 }
 
-static int take(struct page *p, struct base_str body, struct base_err *err)
+static int take(void *arg, struct base_str body, struct base_buf *next, struct base_err *err)
 {
     base_cleanup(base_arena_freep) struct base_arena *arena = base_arena_new(ARENA_MAX);
+    struct page *p = arg;
     const struct contract_json *root, *rows, *cells;
-    struct base_str more;
     int at[64], rc;
 
     for (size_t i = 0; i < BASE_LEN(at); i++)
@@ -161,54 +157,21 @@ static int take(struct page *p, struct base_str body, struct base_err *err)
         else
             cli_warn(p->c, "claim %.253s makes no sense and is left out", claim->meta.name);
     }
-    more = contract_json_str(contract_json_get(root, "metadata"), "continue");
-    base_buf_reset(&p->next);
-    if (!rc && more.len)
-        rc = base_buf_add(&p->next, more.ptr, more.len);
-    return rc;
-}
-
-static int walk(struct page *p, struct base_err *err)
-{
-    static const char accept[] = "Accept: application/json;as=Table;g=meta.k8s.io;v=v1";
-    struct base_buf path, body;
-    int rc = BASE_OK;
-
-    base_buf_init(&path, 65536);
-    base_buf_init(&body, BODY_MAX);
-    base_buf_init(&p->next, 16384);
-    for (bool more = true; !rc && more; more = p->next.len > 0) {
-        base_buf_reset(&path);
-        base_buf_reset(&body);
-        (void)base_buf_addf(&path, "/apis/%s/%s/namespaces/%s/%s?includeObject=None&limit=%d",
-                            contract_kind_group(CONTRACT_CLAIM), CONTRACT_VERSION, cli_api_namespace(p->c),
-                            contract_kind_plural(CONTRACT_CLAIM), PAGE);
-        if (p->next.len) {
-            (void)base_buf_addz(&path, "&continue=");
-            (void)kube_escape(&path, (struct base_str){p->next.data, p->next.len});
-        }
-        rc = path.failed ? base_err_set(err, path.failed, "no memory")
-                         : cli_api_call(p->c, "GET", path.data, NULL, accept, &body, NULL, err);
-        if (!rc)
-            rc = take(p, (struct base_str){body.data ? body.data : "", body.len}, err);
-    }
-    base_buf_fini(&path);
-    base_buf_fini(&body);
-    base_buf_fini(&p->next);
-    return rc;
+    return rc ? rc : cli_page_next(next, root);
 }
 
 int cli_claim_rows(struct cli *c, cli_object_fn fn, void (*restart)(void *arg), void *arg,
                    struct base_err *err)
 {
     struct page *p = base_calloc(1, sizeof *p);
-    int rc = p ? cli_api_open(c, err) : base_err_set(err, BASE_ENOMEM, "no memory");
+    int rc = BASE_ENOMEM;
 
-    if (!rc) {
-        *p = (struct page){.c = c, .fn = fn, .arg = arg};
-        restart(arg);
-        rc = walk(p, err);
-    }
+    if (!p)
+        return base_err_set(err, rc, "no memory");
+    *p = (struct page){.c = c, .fn = fn, .arg = arg};
+    restart(arg);
+    rc = cli_api_pages(c, CONTRACT_CLAIM, "includeObject=None&limit=2000",
+                       "Accept: application/json;as=Table;g=meta.k8s.io;v=v1", take, p, err);
     base_free(p);
     /* an older CRD, a server without tables, a list that took too long: the objects themselves */
     if (rc == BASE_ENOTFOUND || rc == BASE_EINVAL || rc == BASE_EGONE || rc == BASE_EPROTO)

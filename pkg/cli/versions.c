@@ -25,21 +25,15 @@ static void problem(cJSON *list, const char *fmt, ...)
 
 int cli_server_version(struct cli *c, char *dst, size_t size, struct base_err *err)
 {
-    struct base_buf body;
-    cJSON *doc;
-    const char *text;
-    int rc;
+    cJSON *doc = cli_api_json(c, "/version", 1 << 20, err);
+    const char *text = cli_text(doc, "gitVersion");
+    int rc = doc ? BASE_OK : err->code;
 
-    base_buf_init(&body, 1 << 20);
-    rc = cli_api_call(c, "GET", "/version", NULL, NULL, &body, NULL, err);
-    doc = rc ? NULL : cJSON_ParseWithLength(body.data ? body.data : "", body.len);
-    text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(doc, "gitVersion"));
     if (!rc)
-        rc = text && !base_copy(dst, size, text)
+        rc = text[0] && !base_copy(dst, size, text)
                  ? BASE_OK
                  : base_err_set(err, BASE_EPROTO, "the API server's /version has no gitVersion");
     cJSON_Delete(doc);
-    base_buf_fini(&body);
     return rc;
 }
 
@@ -152,13 +146,6 @@ cJSON *cli_version_doc(struct cli *c, bool client_only, bool *ret_blind)
     return doc;
 }
 
-static const char *text_of(const cJSON *o, const char *key)
-{
-    const char *z = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
-
-    return z ? z : "";
-}
-
 static void lines(struct cli *c, const cJSON *doc, const char *key, const char *mark, enum cli_colour colour)
 {
     const cJSON *m;
@@ -175,18 +162,18 @@ static void print(struct cli *c, const cJSON *doc)
 
     (void)fprintf(c->out, "kubectl-holdfast %s (contract %s/%s)\n", HOLDFAST_VERSION, CONTRACT_GROUP,
                   CONTRACT_VERSION);
-    if (text_of(doc, "server")[0])
-        (void)fprintf(c->out, "API server %s\n", text_of(doc, "server"));
+    if (cli_text(doc, "server")[0])
+        (void)fprintf(c->out, "API server %s\n", cli_text(doc, "server"));
     cli_table_init(&t, head, BASE_LEN(head), 0);
     cJSON_ArrayForEach(agent, cJSON_GetObjectItemCaseSensitive(doc, "agents"))
     {
         struct cli_row *r = cli_table_row(&t);
-        const char *skew = text_of(agent, "skewToClient"), *v = text_of(agent, "version");
+        const char *skew = cli_text(agent, "skewToClient"), *v = cli_text(agent, "version");
         bool running = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(agent, "running"));
 
         if (!r)
             continue;
-        cli_cell(&t, r, 0, CLI_STRONG, "%s", text_of(agent, "node"));
+        cli_cell(&t, r, 0, CLI_STRONG, "%s", cli_text(agent, "node"));
         cli_cell(&t, r, 1, CLI_PLAIN, "%s", v[0] ? v : "-");
         cli_cell(&t, r, 2, strcmp(skew, "TooFar") == 0 ? CLI_BAD : CLI_PLAIN, "%s", skew);
         cli_cell(&t, r, 3, CLI_PLAIN, "%s", running ? "yes" : "no");

@@ -388,7 +388,7 @@ struct kube_config *kube_config_free(struct kube_config *c)
     return base_free(c);
 }
 
-static bool dup_text(char **dst, const char *src)
+bool kube_dup(char **dst, const char *src)
 {
     *dst = src ? base_strdup(src) : NULL;
     return *dst || !src;
@@ -402,12 +402,12 @@ struct kube_config *kube_config_dup(const struct kube_config *c)
         return NULL;
     d->until = c->until;
     d->exec = c->exec ? kube_exec_dup(c->exec) : NULL;
-    if ((d->exec || !c->exec) && dup_text(&d->server, c->server) && dup_text(&d->ns, c->ns) &&
-        dup_text(&d->tls_server_name, c->tls_server_name) && dup_text(&d->proxy, c->proxy) &&
-        dup_text(&d->ca, c->ca) && dup_text(&d->cert, c->cert) && dup_text(&d->key, c->key) &&
-        dup_text(&d->token, c->token) && dup_text(&d->ca_file, c->ca_file) &&
-        dup_text(&d->cert_file, c->cert_file) && dup_text(&d->key_file, c->key_file) &&
-        dup_text(&d->token_file, c->token_file))
+    if ((d->exec || !c->exec) && kube_dup(&d->server, c->server) && kube_dup(&d->ns, c->ns) &&
+        kube_dup(&d->tls_server_name, c->tls_server_name) && kube_dup(&d->proxy, c->proxy) &&
+        kube_dup(&d->ca, c->ca) && kube_dup(&d->cert, c->cert) && kube_dup(&d->key, c->key) &&
+        kube_dup(&d->token, c->token) && kube_dup(&d->ca_file, c->ca_file) &&
+        kube_dup(&d->cert_file, c->cert_file) && kube_dup(&d->key_file, c->key_file) &&
+        kube_dup(&d->token_file, c->token_file))
         return d;
     return kube_config_free(d);
 }

@@ -48,12 +48,6 @@ struct kube_exec *kube_exec_free(struct kube_exec *e)
     return base_free(e);
 }
 
-static bool dup_text(char **dst, const char *src)
-{
-    *dst = src ? base_strdup(src) : NULL;
-    return *dst || !src;
-}
-
 struct kube_exec *kube_exec_dup(const struct kube_exec *e)
 {
     struct kube_exec *d = base_calloc(1, sizeof *d);
@@ -62,14 +56,14 @@ struct kube_exec *kube_exec_dup(const struct kube_exec *e)
     if (ok) {
         d->mode = e->mode;
         d->cluster = e->cluster;
-        ok = dup_text(&d->command, e->command) && dup_text(&d->version, e->version) &&
-             dup_text(&d->hint, e->hint) && dup_text(&d->server, e->server) &&
-             dup_text(&d->config, e->config);
+        ok = kube_dup(&d->command, e->command) && kube_dup(&d->version, e->version) &&
+             kube_dup(&d->hint, e->hint) && kube_dup(&d->server, e->server) &&
+             kube_dup(&d->config, e->config);
     }
     for (unsigned i = 0; ok && i < e->n_args; i++, d->n_args += ok)
-        ok = dup_text(&d->args[i], e->args[i]);
+        ok = kube_dup(&d->args[i], e->args[i]);
     for (unsigned i = 0; ok && i < e->n_env; i++, d->n_env += ok)
-        ok = dup_text(&d->env[i], e->env[i]);
+        ok = kube_dup(&d->env[i], e->env[i]);
     return ok ? d : kube_exec_free(d);
 }
 

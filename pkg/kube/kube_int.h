@@ -28,6 +28,8 @@ int kube_pem_ca(const char *pem, struct base_err *err);
 int kube_pem_pair(const char *cert, const char *key, struct base_err *err);
 /* Overwrites and frees a secret. NULL ok; returns NULL. */
 char *kube_wipe(char *secret);
+/* A copy that the caller frees; NULL stays NULL. False: no memory. */
+bool kube_dup(char **dst, const char *src);
 
 /* ---- yaml.c: one YAML document as a tree
  * ---------------------------------------------------------------------- */
