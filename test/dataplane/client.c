@@ -2,42 +2,24 @@
 #include "client.h"
 
 #include "client_h2.h"
+#include "h3.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <gnutls/crypto.h>
-#include <gnutls/gnutls.h>
-#include <nghttp3/nghttp3.h>
-#include <ngtcp2/ngtcp2.h>
-#include <ngtcp2/ngtcp2_crypto.h>
-#include <ngtcp2/ngtcp2_crypto_gnutls.h>
-
 #include "loop/loop.h"
 
 struct dp_client {
     struct dp_h2 *h2; /* over HTTP/2: everything is there, and nothing of the rest is used */
-    int fd;
-    struct sockaddr_in6 local, remote;
-    ngtcp2_conn *quic;
-    nghttp3_conn *http;
-    gnutls_session_t tls;
+    struct h3_client h3;
     gnutls_certificate_credentials_t cred;
-    ngtcp2_crypto_conn_ref ref;
     char path[128];
     char body[512];
     size_t n_body;
-    int64_t sid;
-    int status;
-    bool ended, asked;
-    dp_packet_fn fn;
-    void *arg;
 };
 
 bool dp_over_h2(void)
@@ -58,241 +40,20 @@ static ngtcp2_tstamp now_ts(void)
     return (ngtcp2_tstamp)loop_clock();
 }
 
-/* ---- HTTP/3 ---- */
-static int on_header(nghttp3_conn *http, int64_t sid, int32_t token, nghttp3_rcbuf *name,
-                     nghttp3_rcbuf *value, uint8_t flags, void *user, void *su)
+static void on_body(struct h3_client *h3, const uint8_t *data, size_t n)
 {
-    struct dp_client *c = user;
-    nghttp3_vec v = nghttp3_rcbuf_get_buf(value);
-
-    if (token == NGHTTP3_QPACK_TOKEN__STATUS && v.len == 3)
-        c->status = (v.base[0] - '0') * 100 + (v.base[1] - '0') * 10 + (v.base[2] - '0');
-    return 0;
-}
-
-static int on_body(nghttp3_conn *http, int64_t sid, const uint8_t *data, size_t n, void *user, void *su)
-{
-    struct dp_client *c = user;
+    struct dp_client *c = (struct dp_client *)((char *)h3 - offsetof(struct dp_client, h3));
     size_t k = n < sizeof c->body - 1 - c->n_body ? n : sizeof c->body - 1 - c->n_body;
 
     memcpy(c->body + c->n_body, data, k);
     c->n_body += k;
-    (void)ngtcp2_conn_extend_max_stream_offset(c->quic, sid, n);
-    ngtcp2_conn_extend_max_offset(c->quic, n);
-    return 0;
-}
-
-static int on_consume(nghttp3_conn *http, int64_t sid, size_t n, void *user, void *su)
-{
-    struct dp_client *c = user;
-
-    (void)ngtcp2_conn_extend_max_stream_offset(c->quic, sid, n);
-    ngtcp2_conn_extend_max_offset(c->quic, n);
-    return 0;
-}
-
-static int on_end_stream(nghttp3_conn *http, int64_t sid, void *user, void *su)
-{
-    ((struct dp_client *)user)->ended = true;
-    return 0;
-}
-
-static nghttp3_ssize no_data(nghttp3_conn *http, int64_t sid, nghttp3_vec *vec, size_t n, uint32_t *flags,
-                             void *user, void *su)
-{
-    return NGHTTP3_ERR_WOULDBLOCK; /* the request stream stays open, we have no capsules */
-}
-
-static nghttp3_nv field(const char *n, const char *v)
-{
-    return (nghttp3_nv){(uint8_t *)(uintptr_t)n, (uint8_t *)(uintptr_t)v, strlen(n), strlen(v), 0};
-}
-
-static int open_http(struct dp_client *c)
-{
-    static const nghttp3_callbacks cb = {.recv_header = on_header,
-                                         .recv_data = on_body,
-                                         .deferred_consume = on_consume,
-                                         .end_stream = on_end_stream};
-    nghttp3_settings s;
-    int64_t control, enc, dec;
-
-    nghttp3_settings_default(&s);
-    s.h3_datagram = 1;
-    if (nghttp3_conn_client_new(&c->http, &cb, &s, nghttp3_mem_default(), c) != 0 ||
-        ngtcp2_conn_open_uni_stream(c->quic, &control, NULL) != 0 ||
-        ngtcp2_conn_open_uni_stream(c->quic, &enc, NULL) != 0 ||
-        ngtcp2_conn_open_uni_stream(c->quic, &dec, NULL) != 0 ||
-        nghttp3_conn_bind_control_stream(c->http, control) != 0 ||
-        nghttp3_conn_bind_qpack_streams(c->http, enc, dec) != 0)
-        return NGTCP2_ERR_CALLBACK_FAILURE;
-    return 0;
-}
-
-static void ask(struct dp_client *c)
-{
-    static const nghttp3_data_reader reader = {no_data};
-    const nghttp3_nv nv[] = {field(":method", "CONNECT"), field(":protocol", "connect-ip"),
-                             field(":scheme", "https"),   field(":authority", "masque.test"),
-                             field(":path", c->path),     field("capsule-protocol", "?1")};
-
-    if (c->asked || !c->http || ngtcp2_conn_open_bidi_stream(c->quic, &c->sid, NULL) != 0)
-        return;
-    c->asked = true;
-    if (nghttp3_conn_submit_request(c->http, c->sid, nv, sizeof nv / sizeof nv[0], &reader, NULL) != 0)
-        die("request", "nghttp3");
-}
-
-/* ---- QUIC ---- */
-static int on_rx_key(ngtcp2_conn *q, ngtcp2_encryption_level level, void *user)
-{
-    return level == NGTCP2_ENCRYPTION_LEVEL_1RTT ? open_http(user) : 0;
-}
-
-static int on_stream_data(ngtcp2_conn *q, uint32_t flags, int64_t sid, uint64_t off, const uint8_t *data,
-                          size_t n, void *user, void *su)
-{
-    struct dp_client *c = user;
-    nghttp3_ssize k =
-        nghttp3_conn_read_stream(c->http, sid, data, n, (flags & NGTCP2_STREAM_DATA_FLAG_FIN) != 0);
-
-    if (k < 0)
-        return NGTCP2_ERR_CALLBACK_FAILURE;
-    (void)ngtcp2_conn_extend_max_stream_offset(q, sid, (uint64_t)k);
-    ngtcp2_conn_extend_max_offset(q, (uint64_t)k);
-    return 0;
-}
-
-static int on_acked(ngtcp2_conn *q, int64_t sid, uint64_t off, uint64_t n, void *user, void *su)
-{
-    struct dp_client *c = user;
-
-    return nghttp3_conn_add_ack_offset(c->http, sid, n) == 0 ? 0 : NGTCP2_ERR_CALLBACK_FAILURE;
-}
-
-static int on_stream_close(ngtcp2_conn *q, uint32_t flags, int64_t sid, uint64_t code, void *user, void *su)
-{
-    struct dp_client *c = user;
-
-    if (c->asked && sid == c->sid)
-        c->ended = true;
-    if (c->http)
-        (void)nghttp3_conn_close_stream(c->http, sid, code);
-    return 0;
-}
-
-static int on_stream_reset(ngtcp2_conn *q, int64_t sid, uint64_t size, uint64_t code, void *user, void *su)
-{
-    struct dp_client *c = user;
-
-    if (c->asked && sid == c->sid)
-        c->ended = true;
-    if (c->http)
-        (void)nghttp3_conn_shutdown_stream_read(c->http, sid);
-    return 0;
-}
-
-static int on_datagram(ngtcp2_conn *q, uint32_t flags, const uint8_t *p, size_t n, void *user)
-{
-    struct dp_client *c = user;
-    size_t k = n > 0 ? (size_t)1 << (p[0] >> 6) : 0;
-
-    /* Quarter stream id of our one stream (0), context 0. */
-    if (k == 1 && n > 2 && p[0] == 0 && p[1] == 0)
-        c->fn(c->arg, p + 2, n - 2);
-    return 0;
-}
-
-static void on_rand(uint8_t *dst, size_t n, const ngtcp2_rand_ctx *ctx)
-{
-    loop_random(dst, n);
-}
-
-static int on_new_cid(ngtcp2_conn *q, ngtcp2_cid *cid, uint8_t *token, size_t n, void *user)
-{
-    loop_random(cid->data, n);
-    cid->datalen = n;
-    loop_random(token, NGTCP2_STATELESS_RESET_TOKENLEN);
-    return 0;
-}
-
-static ngtcp2_conn *get_conn(ngtcp2_crypto_conn_ref *ref)
-{
-    return ((struct dp_client *)ref->user_data)->quic;
-}
-
-static void open_tls(struct dp_client *c, const char *dir, const char *name)
-{
-    unsigned char h3[] = {'h', '3'};
-    const gnutls_datum_t alpn = {h3, sizeof h3};
-    char cert[256], key[256];
-
-    (void)snprintf(cert, sizeof cert, "%s/%s.crt", dir, name);
-    (void)snprintf(key, sizeof key, "%s/%s.key", dir, name);
-    if (gnutls_certificate_allocate_credentials(&c->cred) != 0 ||
-        gnutls_certificate_set_x509_key_file(c->cred, cert, key, GNUTLS_X509_FMT_PEM) != 0)
-        die(cert, "certificate or key");
-    if (gnutls_init(&c->tls, GNUTLS_CLIENT) != 0 ||
-        gnutls_priority_set_direct(c->tls, "NORMAL:-VERS-ALL:+VERS-TLS1.3:%DISABLE_TLS13_COMPAT_MODE",
-                                   NULL) != 0 ||
-        gnutls_credentials_set(c->tls, GNUTLS_CRD_CERTIFICATE, c->cred) != 0 ||
-        gnutls_alpn_set_protocols(c->tls, &alpn, 1, 0) != 0 ||
-        ngtcp2_crypto_gnutls_configure_client_session(c->tls) != 0)
-        die("TLS", "set-up");
-    gnutls_session_set_ptr(c->tls, &c->ref);
-}
-
-static void open_quic(struct dp_client *c)
-{
-    static const ngtcp2_callbacks cb = {
-        .client_initial = ngtcp2_crypto_client_initial_cb,
-        .recv_crypto_data = ngtcp2_crypto_recv_crypto_data_cb,
-        .encrypt = ngtcp2_crypto_encrypt_cb,
-        .decrypt = ngtcp2_crypto_decrypt_cb,
-        .hp_mask = ngtcp2_crypto_hp_mask_cb,
-        .recv_retry = ngtcp2_crypto_recv_retry_cb,
-        .update_key = ngtcp2_crypto_update_key_cb,
-        .delete_crypto_aead_ctx = ngtcp2_crypto_delete_crypto_aead_ctx_cb,
-        .delete_crypto_cipher_ctx = ngtcp2_crypto_delete_crypto_cipher_ctx_cb,
-        .get_path_challenge_data = ngtcp2_crypto_get_path_challenge_data_cb,
-        .version_negotiation = ngtcp2_crypto_version_negotiation_cb,
-        .rand = on_rand,
-        .get_new_connection_id = on_new_cid,
-        .recv_rx_key = on_rx_key,
-        .recv_stream_data = on_stream_data,
-        .acked_stream_data_offset = on_acked,
-        .stream_close = on_stream_close,
-        .stream_reset = on_stream_reset,
-        .recv_datagram = on_datagram,
-    };
-    ngtcp2_cid dcid = {.datalen = 18}, scid = {.datalen = 8};
-    ngtcp2_settings s;
-    ngtcp2_transport_params p;
-    ngtcp2_path path = {{(ngtcp2_sockaddr *)&c->local, sizeof c->local},
-                        {(ngtcp2_sockaddr *)&c->remote, sizeof c->remote},
-                        NULL};
-
-    loop_random(dcid.data, dcid.datalen);
-    loop_random(scid.data, scid.datalen);
-    ngtcp2_settings_default(&s);
-    s.initial_ts = now_ts();
-    s.max_tx_udp_payload_size = 1444;
-    s.no_tx_udp_payload_size_shaping = 1;
-    ngtcp2_transport_params_default(&p);
-    p.initial_max_streams_uni = 3;
-    p.initial_max_data = p.initial_max_stream_data_bidi_local = p.initial_max_stream_data_uni = 1 << 20;
-    p.max_datagram_frame_size = 65535;
-    p.max_idle_timeout = 60 * NGTCP2_SECONDS;
-    if (ngtcp2_conn_client_new(&c->quic, &dcid, &scid, &path, NGTCP2_PROTO_VER_V1, &cb, &s, &p, NULL, c) != 0)
-        die("QUIC", "set-up");
-    ngtcp2_conn_set_tls_native_handle(c->quic, c->tls);
 }
 
 struct dp_client *dp_client_new(uint16_t port, const char *dir, const char *name, const char *path,
                                 dp_packet_fn fn, void *arg)
 {
     struct dp_client *c = calloc(1, sizeof *c);
-    socklen_t n = sizeof c->local;
+    socklen_t n = sizeof c->h3.local;
     const int size = 1 << 21;
 
     if (!c)
@@ -301,103 +62,45 @@ struct dp_client *dp_client_new(uint16_t port, const char *dir, const char *name
         c->h2 = dp_h2_new(port, dir, name, path, fn, arg);
         return c;
     }
-    c->fn = fn;
-    c->arg = arg;
-    c->ref = (ngtcp2_crypto_conn_ref){get_conn, c};
     (void)snprintf(c->path, sizeof c->path, "%s", path);
-    c->fd = socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    c->remote = (struct sockaddr_in6){
-        .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    (void)setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
-    if (connect(c->fd, (const struct sockaddr *)&c->remote, sizeof c->remote) < 0 ||
-        getsockname(c->fd, (struct sockaddr *)&c->local, &n) < 0)
+    c->h3 = (struct h3_client){
+        .fd = socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
+        .remote = {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT},
+        .path = c->path,
+        .on_packet = fn,
+        .arg = arg,
+        .on_body = on_body,
+    };
+    (void)setsockopt(c->h3.fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+    if (connect(c->h3.fd, (const struct sockaddr *)&c->h3.remote, sizeof c->h3.remote) < 0 ||
+        getsockname(c->h3.fd, (struct sockaddr *)&c->h3.local, &n) < 0)
         die("connect", strerror(errno));
-    open_tls(c, dir, name);
-    open_quic(c);
+    c->cred = h3_credentials(dir, name);
+    h3_tls(&c->h3, c->cred, "h3", 0, "NORMAL:-VERS-ALL:+VERS-TLS1.3:%DISABLE_TLS13_COMPAT_MODE");
+    h3_open(&c->h3, now_ts(), 3, 60 * NGTCP2_SECONDS);
     dp_client_pump(c);
     return c;
 }
 
 struct dp_client *dp_client_free(struct dp_client *c)
 {
-    uint8_t buf[1500];
-    ngtcp2_ccerr e;
-    ngtcp2_path_storage ps;
-    ngtcp2_pkt_info pi;
-
     if (!c)
         return NULL;
     if (c->h2) {
         dp_h2_free(c->h2);
-        free(c);
-        return NULL;
+    } else {
+        h3_close(&c->h3, now_ts());
+        gnutls_certificate_free_credentials(c->cred);
+        (void)close(c->h3.fd);
     }
-    ngtcp2_path_storage_zero(&ps);
-    ngtcp2_ccerr_default(&e);
-    ngtcp2_ccerr_set_application_error(&e, NGHTTP3_H3_NO_ERROR, NULL, 0);
-    ngtcp2_ssize n =
-        ngtcp2_conn_write_connection_close(c->quic, &ps.path, &pi, buf, sizeof buf, &e, now_ts());
-    if (n > 0)
-        (void)send(c->fd, buf, (size_t)n, 0);
-    nghttp3_conn_del(c->http);
-    ngtcp2_conn_del(c->quic);
-    gnutls_deinit(c->tls);
-    gnutls_certificate_free_credentials(c->cred);
-    (void)close(c->fd);
     free(c);
     return NULL;
-}
-
-static bool put(struct dp_client *c, const uint8_t *p, size_t n)
-{
-    return send(c->fd, p, n, 0) == (ssize_t)n;
-}
-
-/* Stream data and whatever QUIC has to say. */
-static void write_all(struct dp_client *c)
-{
-    uint8_t buf[1500];
-    ngtcp2_path_storage ps;
-    ngtcp2_pkt_info pi;
-
-    ngtcp2_path_storage_zero(&ps);
-    for (int i = 0; i < 100; i++) {
-        nghttp3_vec vec[8];
-        nghttp3_ssize n_vec = 0;
-        int64_t sid = -1;
-        int fin = 0;
-        ngtcp2_ssize taken = -1;
-
-        if (c->http)
-            n_vec = nghttp3_conn_writev_stream(c->http, &sid, &fin, vec, 8);
-        if (n_vec < 0)
-            n_vec = 0;
-        ngtcp2_ssize n =
-            ngtcp2_conn_writev_stream(c->quic, &ps.path, &pi, buf, sizeof buf, &taken,
-                                      fin ? NGTCP2_WRITE_STREAM_FLAG_FIN : NGTCP2_WRITE_STREAM_FLAG_NONE, sid,
-                                      (const ngtcp2_vec *)(const void *)vec, (size_t)n_vec, now_ts());
-        if (taken >= 0 && sid >= 0)
-            (void)nghttp3_conn_add_write_offset(c->http, sid, (size_t)taken);
-        if (n == NGTCP2_ERR_STREAM_DATA_BLOCKED || n == NGTCP2_ERR_STREAM_SHUT_WR ||
-            n == NGTCP2_ERR_STREAM_NOT_FOUND) {
-            nghttp3_conn_block_stream(c->http, sid);
-            continue;
-        }
-        if (n <= 0) {
-            c->ended = c->ended || n < 0;
-            break;
-        }
-        (void)put(c, buf, (size_t)n);
-    }
-    ngtcp2_conn_update_pkt_tx_time(c->quic, now_ts());
 }
 
 void dp_client_pump(struct dp_client *c)
 {
     uint8_t buf[2048];
-    ngtcp2_path path = {{(ngtcp2_sockaddr *)&c->local, sizeof c->local},
-                        {(ngtcp2_sockaddr *)&c->remote, sizeof c->remote},
-                        NULL};
+    ngtcp2_path path;
     ngtcp2_pkt_info pi = {0};
     ssize_t n;
 
@@ -405,18 +108,13 @@ void dp_client_pump(struct dp_client *c)
         dp_h2_pump(c->h2);
         return;
     }
-    for (int i = 0; i < 512 && (n = recv(c->fd, buf, sizeof buf, 0)) > 0; i++)
-        if (ngtcp2_conn_read_pkt(c->quic, &path, &pi, buf, (size_t)n, now_ts()) != 0)
-            c->ended = true;
-    if (ngtcp2_conn_in_closing_period(c->quic) || ngtcp2_conn_in_draining_period(c->quic)) {
-        c->ended = true;
-        return;
-    }
-    if (ngtcp2_conn_get_expiry(c->quic) <= now_ts() && ngtcp2_conn_handle_expiry(c->quic, now_ts()) != 0)
-        c->ended = true;
-    if (ngtcp2_conn_get_handshake_completed(c->quic))
-        ask(c);
-    write_all(c);
+    path = h3_path(&c->h3);
+    for (int i = 0; i < 512 && (n = recv(c->h3.fd, buf, sizeof buf, 0)) > 0; i++)
+        if (ngtcp2_conn_read_pkt(c->h3.quic, &path, &pi, buf, (size_t)n, now_ts()) != 0)
+            c->h3.ended = true;
+    h3_write(&c->h3, now_ts());
+    if (!c->h3.ended)
+        ngtcp2_conn_update_pkt_tx_time(c->h3.quic, now_ts());
 }
 
 bool dp_client_send(struct dp_client *c, const uint8_t *pkt, size_t len)
@@ -436,11 +134,11 @@ bool dp_client_send(struct dp_client *c, const uint8_t *pkt, size_t len)
     ngtcp2_path_storage_zero(&ps);
     for (int i = 0; i < 20; i++) {
         int accepted = 0;
-        ngtcp2_ssize n = ngtcp2_conn_writev_datagram(c->quic, &ps.path, &pi, buf, sizeof buf, &accepted,
+        ngtcp2_ssize n = ngtcp2_conn_writev_datagram(c->h3.quic, &ps.path, &pi, buf, sizeof buf, &accepted,
                                                      NGTCP2_WRITE_DATAGRAM_FLAG_NONE, 0, v, 2, now_ts());
         if (n <= 0)
             return false;
-        (void)put(c, buf, (size_t)n);
+        (void)send(c->h3.fd, buf, (size_t)n, 0);
         if (accepted)
             return true;
     }
@@ -449,15 +147,15 @@ bool dp_client_send(struct dp_client *c, const uint8_t *pkt, size_t len)
 
 int dp_client_fd(const struct dp_client *c)
 {
-    return c->h2 ? dp_h2_fd(c->h2) : c->fd;
+    return c->h2 ? dp_h2_fd(c->h2) : c->h3.fd;
 }
 int dp_client_status(const struct dp_client *c)
 {
-    return c->h2 ? dp_h2_status(c->h2) : c->status;
+    return c->h2 ? dp_h2_status(c->h2) : c->h3.status;
 }
 bool dp_client_ended(const struct dp_client *c)
 {
-    return c->h2 ? dp_h2_ended(c->h2) : c->ended;
+    return c->h2 ? dp_h2_ended(c->h2) : c->h3.ended;
 }
 const char *dp_client_body(const struct dp_client *c)
 {

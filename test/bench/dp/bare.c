@@ -5,16 +5,12 @@
  * real thing. Prints "ready PORT".
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/if_tun.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,9 +20,11 @@
 #include <ngtcp2/ngtcp2_crypto.h>
 #include <ngtcp2/ngtcp2_crypto_gnutls.h>
 
+#include "dataplane/h3.h"
 #include "loop/loop.h"
+#include "wire.h"
 
-enum { VNET = 10, UDP_PAYLOAD = 1444, RUN = 52, RUN_BYTES = 64000, TUN_BURST = 128 };
+enum { VNET = 10, UDP_PAYLOAD = 1444, RUN = 52, TUN_BURST = 128 };
 
 static struct {
     int udp, tun;
@@ -35,9 +33,8 @@ static struct {
     gnutls_session_t tls;
     gnutls_certificate_credentials_t cred;
     ngtcp2_crypto_conn_ref ref;
-    size_t len, seg;
-    unsigned n;
-    uint8_t out[RUN_BYTES + 2048], in[65536], pkt[VNET + 65536];
+    struct bench_run out;
+    uint8_t in[65536], pkt[VNET + 65536];
 } s;
 
 static void die(const char *what, const char *why)
@@ -55,17 +52,6 @@ static ngtcp2_tstamp now_ts(void)
 static ngtcp2_conn *get_conn(ngtcp2_crypto_conn_ref *ref)
 {
     return s.quic;
-}
-static void on_rand(uint8_t *dst, size_t n, const ngtcp2_rand_ctx *ctx)
-{
-    loop_random(dst, n);
-}
-static int on_new_cid(ngtcp2_conn *q, ngtcp2_cid *cid, uint8_t *token, size_t n, void *user)
-{
-    loop_random(cid->data, n);
-    cid->datalen = n;
-    loop_random(token, NGTCP2_STATELESS_RESET_TOKENLEN);
-    return 0;
 }
 static int on_datagram(ngtcp2_conn *q, uint32_t flags, const uint8_t *p, size_t n, void *user)
 {
@@ -88,8 +74,8 @@ static const ngtcp2_callbacks callbacks = {
     .delete_crypto_cipher_ctx = ngtcp2_crypto_delete_crypto_cipher_ctx_cb,
     .get_path_challenge_data = ngtcp2_crypto_get_path_challenge_data_cb,
     .version_negotiation = ngtcp2_crypto_version_negotiation_cb,
-    .rand = on_rand,
-    .get_new_connection_id = on_new_cid,
+    .rand = h3_rand,
+    .get_new_connection_id = h3_new_cid,
     .recv_datagram = on_datagram,
 };
 
@@ -98,9 +84,7 @@ static void open_tls(void)
     static unsigned char bare[] = {'b', 'a', 'r', 'e'};
     const gnutls_datum_t alpn = {bare, sizeof bare};
     if (gnutls_init(&s.tls, GNUTLS_SERVER | GNUTLS_NO_AUTO_SEND_TICKET) != 0 ||
-        gnutls_priority_set_direct(
-            s.tls, "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM:%DISABLE_TLS13_COMPAT_MODE",
-            NULL) != 0 ||
+        gnutls_priority_set_direct(s.tls, BENCH_TLS, NULL) != 0 ||
         gnutls_credentials_set(s.tls, GNUTLS_CRD_CERTIFICATE, s.cred) != 0 ||
         gnutls_alpn_set_protocols(s.tls, &alpn, 1, 0) != 0 ||
         ngtcp2_crypto_gnutls_configure_server_session(s.tls) != 0)
@@ -140,51 +124,15 @@ static void accept_client(const uint8_t *p, size_t n, ngtcp2_tstamp now)
 }
 
 /* ---- the sockets ---- */
-static void flush(size_t len)
-{
-    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(uint16_t))] = {0};
-    struct iovec iov = {s.out, len};
-    struct msghdr m = {
-        .msg_name = &s.remote, .msg_namelen = sizeof s.remote, .msg_iov = &iov, .msg_iovlen = 1};
-    uint16_t seg = (uint16_t)s.seg;
-    if (len > s.seg) {
-        struct cmsghdr h = {
-            .cmsg_len = CMSG_LEN(sizeof seg), .cmsg_level = SOL_UDP, .cmsg_type = UDP_SEGMENT};
-        memcpy(control, &h, sizeof h);
-        memcpy(control + CMSG_LEN(0), &seg, sizeof seg);
-        m.msg_control = control;
-        m.msg_controllen = sizeof control;
-    }
-    if (len > 0)
-        (void)sendmsg(s.udp, &m, MSG_DONTWAIT);
-}
-
-static void add(size_t n)
-{
-    if (s.len > 0 && n > s.seg) {
-        flush(s.len);
-        memmove(s.out, s.out + s.len, n);
-        s.len = s.n = 0;
-    }
-    if (s.len == 0)
-        s.seg = n;
-    s.len += n;
-    if (++s.n == RUN || n < s.seg || s.len + UDP_PAYLOAD > RUN_BYTES) {
-        flush(s.len);
-        s.len = s.n = 0;
-    }
-}
-
 static void write_quic(ngtcp2_tstamp now)
 {
     ngtcp2_path_storage ps;
     ngtcp2_pkt_info pi;
     ngtcp2_ssize n;
     ngtcp2_path_storage_zero(&ps);
-    while ((n = ngtcp2_conn_write_pkt(s.quic, &ps.path, &pi, s.out + s.len, UDP_PAYLOAD, now)) > 0)
-        add((size_t)n);
-    flush(s.len);
-    s.len = s.n = 0;
+    while ((n = ngtcp2_conn_write_pkt(s.quic, &ps.path, &pi, s.out.data + s.out.len, UDP_PAYLOAD, now)) > 0)
+        bench_run_add(&s.out, s.udp, &s.remote, (size_t)n, RUN);
+    bench_run_flush(&s.out, s.udp, &s.remote);
     if (n < 0)
         die("QUIC", ngtcp2_strerror((int)n));
     ngtcp2_conn_update_pkt_tx_time(s.quic, now);
@@ -202,38 +150,23 @@ static void from_tun(ngtcp2_tstamp now)
             break;
         ngtcp2_vec v[2] = {{head, sizeof head}, {s.pkt + VNET, (size_t)k - VNET}};
         for (int accepted = 0; s.quic && !accepted && s.pkt[VNET + 24] != 0xff;) {
-            ngtcp2_ssize n = ngtcp2_conn_writev_datagram(s.quic, &ps.path, &pi, s.out + s.len, UDP_PAYLOAD,
-                                                         &accepted, 0, 0, v, 2, now);
+            ngtcp2_ssize n = ngtcp2_conn_writev_datagram(s.quic, &ps.path, &pi, s.out.data + s.out.len,
+                                                         UDP_PAYLOAD, &accepted, 0, 0, v, 2, now);
             if (n <= 0)
                 break;
-            add((size_t)n);
+            bench_run_add(&s.out, s.udp, &s.remote, (size_t)n, RUN);
         }
     }
 }
 
 static bool from_udp(ngtcp2_tstamp now)
 {
-    _Alignas(struct cmsghdr) uint8_t control[128];
-    struct iovec iov = {s.in, sizeof s.in};
-    struct msghdr m = {.msg_name = &s.remote,
-                       .msg_namelen = sizeof s.remote,
-                       .msg_iov = &iov,
-                       .msg_iovlen = 1,
-                       .msg_control = control,
-                       .msg_controllen = sizeof control};
+    size_t len, seg;
+    if (!bench_take_run(s.udp, s.in, sizeof s.in, &s.remote, &len, &seg))
+        return false;
     ngtcp2_path path = {
         {(ngtcp2_sockaddr *)&s.local, sizeof s.local}, {(ngtcp2_sockaddr *)&s.remote, sizeof s.remote}, NULL};
     ngtcp2_pkt_info pi = {0};
-    ssize_t n = recvmsg(s.udp, &m, MSG_DONTWAIT);
-    if (n <= 0)
-        return false;
-    size_t len = (size_t)n, seg = len;
-    for (struct cmsghdr *h = CMSG_FIRSTHDR(&m); h; h = CMSG_NXTHDR(&m, h))
-        if (h->cmsg_level == SOL_UDP && h->cmsg_type == UDP_GRO) {
-            int v;
-            memcpy(&v, CMSG_DATA(h), sizeof v);
-            seg = v > 0 ? (size_t)v : len;
-        }
     for (size_t at = 0; at < len; at += seg) {
         size_t k = len - at < seg ? len - at : seg;
         if (!s.quic)
@@ -246,9 +179,7 @@ static bool from_udp(ngtcp2_tstamp now)
 
 static void open_sockets(const char *device)
 {
-    struct ifreq rq;
     const int one = 1, size = 8 << 20;
-    int header = VNET;
     socklen_t n = sizeof s.local;
     s.local = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     s.udp = socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -258,11 +189,8 @@ static void open_sockets(const char *device)
     if (bind(s.udp, (struct sockaddr *)&s.local, n) != 0 ||
         getsockname(s.udp, (struct sockaddr *)&s.local, &n) != 0)
         die("bind", strerror(errno));
-    s.tun = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    memset(&rq, 0, sizeof rq);
-    memcpy(rq.ifr_name, device, strnlen(device, sizeof rq.ifr_name - 1));
-    rq.ifr_flags = (short)(IFF_TUN | IFF_NO_PI | IFF_VNET_HDR | IFF_MULTI_QUEUE);
-    if (s.tun < 0 || ioctl(s.tun, TUNSETIFF, &rq) < 0 || ioctl(s.tun, TUNSETVNETHDRSZ, &header) < 0)
+    s.tun = bench_tun_open(device);
+    if (s.tun < 0)
         die(device, strerror(errno));
 }
 

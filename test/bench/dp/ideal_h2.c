@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -22,6 +21,7 @@
 #include <openssl/ssl.h>
 
 #include "tun/offload.h"
+#include "wire.h"
 
 enum { FRAME = 16384, FRAME_HEAD = 9, CAPSULE_HEAD = 4, BURST = 128, PACKET = 2048 };
 
@@ -184,17 +184,12 @@ static uint16_t open_sockets(const char *device)
 {
     struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     socklen_t n = sizeof a;
-    struct ifreq rq;
-    int header = TUN_OFFLOAD_HEADER;
     s.listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (bind(s.listener, (struct sockaddr *)&a, n) != 0 || listen(s.listener, 4) != 0 ||
         getsockname(s.listener, (struct sockaddr *)&a, &n) != 0)
         die("listen");
-    s.tun = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    memset(&rq, 0, sizeof rq);
-    memcpy(rq.ifr_name, device, strnlen(device, sizeof rq.ifr_name - 1));
-    rq.ifr_flags = (short)(IFF_TUN | IFF_NO_PI | IFF_VNET_HDR | IFF_MULTI_QUEUE);
-    if (s.tun < 0 || ioctl(s.tun, TUNSETIFF, &rq) < 0 || ioctl(s.tun, TUNSETVNETHDRSZ, &header) < 0)
+    s.tun = bench_tun_open(device);
+    if (s.tun < 0)
         die(device);
     if (ioctl(s.tun, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO6 | 0x20 | 0x40) < 0)
         (void)ioctl(s.tun, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO6);
