@@ -91,6 +91,7 @@ static void on_step1(void *arg, const struct kube_resp *resp)
     struct store_resp r = {0};
     char rv[CONTRACT_RV_SIZE] = "";
     struct base_err err = {0};
+    base_time now = loop_clock();
 
     p->call = NULL;
     kubestore_watch_enter(w);
@@ -114,7 +115,9 @@ static void on_step1(void *arg, const struct kube_resp *resp)
         memcpy(p->r, rv, sizeof p->r);
         p->t0 = resp->sent_at;
         kubestore_saw(w->s, w->kind, rv);
-        p->give_up = base_time_add(loop_clock(), base_time_min(PROBE_WAIT, (p->deadline - loop_clock()) / 2));
+        p->give_up = now;                   /* step 4, if no bookmark is waited for */
+        if (!kubestore_proof_by_list(w, now))
+            p->give_up = base_time_add(now, base_time_min(PROBE_WAIT, (p->deadline - now) / 2));
         kubestore_proof_check(w);
     }
     kubestore_watch_leave(w);

@@ -671,6 +671,25 @@ Test(kubestore_proof, after_an_outage_a_small_collection_is_proved_by_a_list)
     finish(r);
 }
 
+/* Step 1 was on its way when the outage ended, and its answer comes afterwards. */
+Test(kubestore_proof, nor_is_a_bookmark_waited_for_when_its_version_comes_after_the_outage)
+{
+    struct rec *r = running();
+
+    for (int k = 0; k < 3; k++)
+        other_request(r, 0);
+    kubestore_watch_prove(r->w, 7, 10 * BASE_SEC);
+    fake_advance(0);
+    other_request(r, 200);
+    answer_step1("120");
+    cr_expect_eq(fake_calls(PROBE), 0);
+    cr_assert_eq(fake_calls(LIST), 1);
+    answer_list("120", object("c1", "90", false), NULL);
+    cr_assert_eq(r->n[r->count - 1].what, KUBESTORE_PROVED);
+    cr_expect_eq(r->n[r->count - 1].proof, 7);
+    finish(r);
+}
+
 Test(kubestore_proof, no_bookmark_full_list)
 {
     struct rec *r = running();
