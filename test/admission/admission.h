@@ -80,7 +80,7 @@ enum adm_verb {
     ADM_GET,
     ADM_VERB_N
 };
-enum adm_kind { ADM_PI, ADM_HA, ADM_PS, ADM_RC, ADM_CB, ADM_KIND_N };
+enum adm_kind { ADM_PI, ADM_HA, ADM_PS, ADM_RC, ADM_CB, ADM_EV, ADM_KIND_N };
 
 enum adm_stmt_kind {
     ADM_CASE, /* CODE "name" WHO VERB TARGET ... */

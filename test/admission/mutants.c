@@ -64,6 +64,7 @@ static const struct object objects[] = {
      .target = "cb:c9"},
     {"agent-writes", POLICY "holdfast-agent-writes", -1, ADM_AGENT_A, ADM_PUT, "pi:a", NULL},
     {"agent-bindings", POLICY "holdfast-agent-bindings", -1, ADM_AGENT_A, ADM_STATUS, "cb:c1", NULL},
+    {"agent-events", POLICY "holdfast-agent-events", -1, ADM_AGENT_A, ADM_CREATE, "ev:9", NULL},
     {"foundation-writes", POLICY "holdfast-foundation-writes", -1, ADM_FOUNDATION_A, ADM_STATUS, "pi:a",
      NULL},
     {"deleting-rows", POLICY "holdfast-deleting-rows", -1, ADM_AGENT_A, ADM_PUT, "pi:a", NULL},
@@ -157,7 +158,7 @@ static bool wait_acts(struct mutants *m, const struct object *o, unsigned n, boo
  * ------------------------------------------------------------------------------------------------ */
 static int relevance(const struct adm_scenario *sc, const struct object *o, const char *message)
 {
-    static const char *const words[ADM_KIND_N] = {"pi", "ha", "ps", "rc", "cb"};
+    static const char *const words[ADM_KIND_N] = {"pi", "ha", "ps", "rc", "cb", "ev"};
     int best = 0;
     for (size_t i = 0; i < sc->n_stmts; i++) {
         const struct adm_stmt *st = &sc->stmts[i];

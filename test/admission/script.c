@@ -47,6 +47,7 @@ int adm_target_path(const struct adm_run *r, const char *target, bool object, ch
         [ADM_PS] = {"ps", ADM_EDGE "/namespaces/" ADM_NAMESPACE "/providerservices"},
         [ADM_RC] = {"rc", ADM_EDGE "/namespaces/" ADM_NAMESPACE "/routeclaims"},
         [ADM_CB] = {"cb", ADM_MASQUE "/namespaces/" ADM_NAMESPACE "/connectorbindings"},
+        [ADM_EV] = {"ev", "/apis/events.k8s.io/v1/namespaces/" ADM_NAMESPACE "/events"},
     };
     char kind[4] = "", a[32] = "", b[32] = "", name[254] = "";
     if (split(target, kind, a, b) && strlen(target) != 2)
@@ -55,7 +56,7 @@ int adm_target_path(const struct adm_run *r, const char *target, bool object, ch
     while (k < ADM_KIND_N && strncmp(target, kinds[k].word, 2) != 0)
         k++;
     if (k == ADM_KIND_N)
-        return base_err_set(err, BASE_EINVAL, "target '%s': expected pi, ha, ps, rc or cb", target);
+        return base_err_set(err, BASE_EINVAL, "target '%s': expected pi, ha, ps, rc, cb or ev", target);
     *ret_kind = (enum adm_kind)k;
     switch (*ret_kind) {
     case ADM_PI:
@@ -72,6 +73,9 @@ int adm_target_path(const struct adm_run *r, const char *target, bool object, ch
         break;
     case ADM_CB:
         base_fmt(name, sizeof name, "t%u.%s", r->number, a);
+        break;
+    case ADM_EV:
+        base_fmt(name, sizeof name, "ev%u-%s", r->number, a);
         break;
     case ADM_KIND_N:
         break;
@@ -280,6 +284,16 @@ cJSON *adm_template(const struct adm_run *r, const char *target, enum adm_who wh
                                           "\"serviceName\":\"p%u-s1\",\"identities\":[{\"uri\":\"spiffe://"
                                           "lab/%u/%s\"}]}}",
                  name, n, a, n, n, a);
+        break;
+    case ADM_EV:
+        base_fmt(text, sizeof text,
+                 "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":\"%s\"},"
+                 "\"eventTime\":\"2026-11-29T12:00:00.000000Z\",\"type\":\"Normal\",\"reason\":\"Test\","
+                 "\"action\":\"Test\",\"note\":\"a test\",\"reportingInstance\":\"%s\","
+                 "\"reportingController\":\"masque.galactic.datumapis.com/holdfast\","
+                 "\"regarding\":{\"kind\":\"ProviderInstance\",\"namespace\":\"" ADM_NAMESPACE
+                 "\",\"name\":\"p%u.%s\"}}",
+                 name, node, n, node);
         break;
     case ADM_KIND_N:
         return NULL;
