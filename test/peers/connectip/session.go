@@ -100,7 +100,23 @@ func (c *connector) request(ctx context.Context, hc *http3.ClientConn) (*connect
 	if err := c.addHeaders(req.Header()); err != nil {
 		return nil, nil, err
 	}
-	return connectip.NewClientConn(hc).Dial(req)
+	// The library waits for the answer without looking at ctx. On a time-out the caller closes the connection, which ends it.
+	type answer struct {
+		conn *connectip.Conn
+		rsp  *http.Response
+		err  error
+	}
+	came := make(chan answer, 1)
+	go func() {
+		conn, rsp, err := connectip.NewClientConn(hc).Dial(req)
+		came <- answer{conn, rsp, err}
+	}()
+	select {
+	case a := <-came:
+		return a.conn, a.rsp, a.err
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
 }
 
 // addHeaders puts the token, as it is in its file now, and the headers asked for into a request.
