@@ -438,6 +438,22 @@ void http_pool_drop(struct http_pool *p)
         do_drop(p);
 }
 
+void http_pool_again(struct http_pool *p)
+{
+    base_time now = loop_clock();
+    bool waits = false;
+
+    for (const struct http_call *c = p->calls.next; c != &p->calls; c = c->next) {
+        if (c->state != HTTP_RUNNING || c->dead)
+            continue;
+        if (c->attempts > 0)
+            return;
+        waits |= now - (c->deadline - c->timeout) >= HTTP_POOL_PATIENCE;
+    }
+    if (waits)
+        http_pool_drop(p);
+}
+
 int http_start(struct http_pool *p, const struct http_req *req, const struct http_handler *h,
                struct http_call **ret_call, struct base_err *err)
 {

@@ -796,6 +796,48 @@ Test(http_pool, drop_lets_unsent_requests_go_out_on_a_new_connection)
     env_free(e);
 }
 
+/* What an outage leaves: a connection that is being made, and does not come about. */
+Test(http_pool, what_waits_for_a_connection_gets_another_one)
+{
+    struct env *e = env_new("h2", h2_stall_first, 0);
+    struct got a = {0};
+    base_time t0 = loop_clock();
+
+    e->s.before_tls = stall_handshake;
+    start(e, &a, "PUT", "/a", "x", 20000, 0);
+    while (loop_clock() - t0 < HTTP_POOL_PATIENCE / 2)
+        loop_step(e->l, false);
+    http_pool_again(e->p);
+    while (loop_clock() - t0 < HTTP_POOL_PATIENCE)
+        loop_step(e->l, false);
+    cr_assert_eq(e->s.n_conns, 1, "it is young");
+    http_pool_again(e->p);
+    cr_assert_eq(a.done, 0, "no callback from within the call");
+    wait_for(&a);
+    cr_assert_eq(a.code, BASE_OK, "%s", a.err);
+    cr_assert_eq(e->s.n_conns, 2);
+    cr_assert_lt(loop_clock() - t0, 10 * BASE_SEC);
+    env_free(e);
+}
+
+Test(http_pool, what_was_sent_keeps_its_connection)
+{
+    struct env *e = env_new(NULL, stall_first, 1);
+    struct got a = {0}, b = {0};
+    base_time t0 = loop_clock();
+
+    start(e, &a, "PUT", "/a", "x", 1000, 0);
+    start(e, &b, "PUT", "/b", "x", 5000, 0); /* waits: one connection */
+    while (e->s.n_reqs == 0 || loop_clock() - t0 < 2 * HTTP_POOL_PATIENCE)
+        loop_step(e->l, false);
+    http_pool_again(e->p);
+    wait_for(&a);
+    cr_assert_eq(a.code, BASE_ETIMEDOUT, "it was waited for");
+    wait_for(&b);
+    cr_assert_eq(b.code, BASE_OK, "%s", b.err);
+    env_free(e);
+}
+
 Test(http_pool, bad_requests_are_refused_with_the_field)
 {
     struct env *e = env_new(NULL, echo, 0);

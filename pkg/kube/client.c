@@ -144,6 +144,12 @@ void kube_lane_drop(struct kube_client *c, int lane)
         http_pool_drop(c->lanes[lane]);
 }
 
+void kube_lanes_again(struct kube_client *c)
+{
+    for (int i = 0; i < c->n_lanes; i++)
+        http_pool_again(c->lanes[i]);
+}
+
 /* ---- one call
  * ------------------------------------------------------------------------------------------------- */
 static void unlink_call(struct kube_call *k)

@@ -34,6 +34,8 @@ struct kube_call *fake_call(const char *part);
 unsigned fake_made(void);
 /* Times a lane was dropped. */
 unsigned fake_drops(void);
+/* Times that connections in the making were asked for anew. */
+unsigned fake_agains(void);
 /* Ends a request (or a stream). `body` NULL: no answer came; code then says why. */
 void fake_answer(struct kube_call *c, int http, const char *reason, const char *body);
 void fake_fail(struct kube_call *c, int code, bool sent);

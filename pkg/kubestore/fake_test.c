@@ -19,7 +19,7 @@ static struct {
     struct kube_call *calls;
     struct loop_timer *timers;
     int lanes;
-    unsigned drops, made;
+    unsigned drops, agains, made;
 } fake;
 
 void fake_reset(void)
@@ -28,7 +28,7 @@ void fake_reset(void)
     fake.calls = NULL;
     fake.timers = NULL;
     fake.lanes = KUBE_LANE_PRIVATE;
-    fake.drops = fake.made = 0;
+    fake.drops = fake.agains = fake.made = 0;
 }
 
 bool fake_clean(void)
@@ -44,6 +44,11 @@ base_time fake_now(void)
 unsigned fake_drops(void)
 {
     return fake.drops;
+}
+
+unsigned fake_agains(void)
+{
+    return fake.agains;
 }
 
 unsigned fake_made(void)
@@ -135,6 +140,12 @@ void kube_lane_drop(struct kube_client *c, int lane)
     (void)c;
     (void)lane;
     fake.drops++;
+}
+
+void kube_lanes_again(struct kube_client *c)
+{
+    (void)c;
+    fake.agains++;
 }
 
 static struct kube_call *add(const struct kube_req *req, struct kube_call **ret)

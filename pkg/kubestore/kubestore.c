@@ -155,10 +155,13 @@ void kubestore_heard(struct kubestore *s, const struct kube_resp *resp)
         s->failed_in_row++;
         return;
     }
-    if (s->failed_in_row >= OUTAGE)
+    if (s->failed_in_row >= OUTAGE) {
+        kube_lanes_again(s->client);
         for (struct kubestore_watch *w = s->watches; w; w = w->next)
             kubestore_watch_hurry(w);
-    s->failed_in_row = 0;
+    }
+    if (resp) /* a watch opens from the server's cache: the server lives, its store may not */
+        s->failed_in_row = 0;
 }
 
 /* The end of an operation. It is out of the list before its owner hears of it, so that the owner may free the

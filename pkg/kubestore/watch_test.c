@@ -283,14 +283,38 @@ Test(kubestore_watch, an_outage_that_ends_is_not_waited_out)
         }
         fake_advance(1000);
         cr_assert_eq(fake_calls(MAIN), 0, "it waits");
+        cr_assert_eq(fake_agains(), 0);
         other_request(r, 503);
         fake_advance(500);
         cr_assert_eq(fake_calls(MAIN), 0, "503 is no sign of life");
         other_request(r, alive[i]);
         fake_advance(250);
         cr_assert_eq(fake_calls(MAIN), 1, "the server answers again (%d)", alive[i]);
+        cr_assert_eq(fake_agains(), 1, "what waits for a connection gets another");
+        other_request(r, alive[i]);
+        cr_assert_eq(fake_agains(), 1, "once");
         finish(r);
     }
+}
+
+/* etcd stands still, and the API server serves watches from its cache. */
+Test(kubestore_watch, a_watch_that_opens_is_no_end_of_an_outage)
+{
+    struct rec *r = running();
+
+    for (int k = 0; k < 3; k++)
+        other_request(r, 0);
+    fake_answer(fake_call(MAIN), 200, "", NULL);
+    fake_advance(300);
+    cr_assert(fake_open(fake_call(MAIN)));
+    fake_advance(2100);
+    kubestore_watch_prove(r->w, 7, 10 * BASE_SEC);
+    fake_advance(0);
+    cr_assert_eq(fake_calls(LIST), 0);
+    other_request(r, 200); /* now the store answers, too */
+    fake_advance(250);
+    cr_expect_eq(fake_calls(LIST), 1);
+    finish(r);
 }
 
 Test(kubestore_watch, a_list_that_hangs_since_the_outage_is_asked_for_again)
