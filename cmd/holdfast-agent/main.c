@@ -31,7 +31,7 @@ static const char usage[] =
     "admission policies, namespace), says what to do about what is missing, and ends with 0 or 1. Nothing is "
     "changed.\n"
     "SIGTERM drains and ends with 0 (SIGINT, too; a second SIGINT breaks the drain off); SIGHUP reads TLS "
-    "files and configuration again\n"
+    "files, credentials and configuration again\n"
     "and logs what changed and what needs a restart.\n";
 
 static const char *environment(const char *name)

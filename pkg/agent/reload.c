@@ -215,5 +215,6 @@ void agent_reload(struct agent *a)
     a->tls_expiry = agent_tls_expiry(a->cfg.tls_cert);
     if (agent_data_reload(a->data))
         loop_log(a->log, LOOP_ERROR, "reload_failed", "the data thread does not take orders", LOG_END);
+    kube_client_reread(a->client);
     reload_config(a);
 }

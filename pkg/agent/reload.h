@@ -36,7 +36,7 @@ typedef void (*agent_diff_fn)(void *arg, const struct agent_option *o, const cha
 void agent_config_diff(const struct agent_config *from, const struct agent_config *to, agent_diff_fn fn,
                        void *arg);
 
-/* SIGHUP: TLS files, then the configuration (reload.c knows the agent's insides). */
+/* SIGHUP: TLS files, credentials of the API client, then the configuration (reload.c knows the agent's insides). */
 void agent_reload(struct agent *a);
 
 #endif

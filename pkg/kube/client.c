@@ -131,6 +131,11 @@ struct kube_client *kube_client_free(struct kube_client *c)
     return base_free(c);
 }
 
+void kube_client_reread(struct kube_client *c)
+{
+    kube_creds_refresh(&c->creds, loop_clock(), true);
+}
+
 int kube_lane_new(struct kube_client *c)
 {
     static const struct http_pool_opts shared = {true, 0};

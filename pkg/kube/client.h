@@ -35,6 +35,8 @@ struct kube_client;
 int kube_client_new(struct kube_client **ret, struct loop *l, const struct kube_config *c, const char *user_agent,
                     struct loop_log *log, struct base_err *err);
 struct kube_client *kube_client_free(struct kube_client *c);
+/* Reads token, certificate and CA files now; what cannot be read, or is wrong, leaves the last good ones in use. */
+void kube_client_reread(struct kube_client *c);
 
 /* Connections. Requests of one lane share connections with no other lane; a time-out drops the lane's connections. */
 enum kube_lane {

@@ -383,6 +383,21 @@ Test(kube_client, a_rotated_token_costs_one_refusal_and_writes_go_through)
     env_free(e);
 }
 
+Test(kube_client, a_token_is_read_when_it_is_asked_for)
+{
+    struct env *e;
+
+    wanted = TOKEN;
+    e = env_new(guarded, NULL, NULL);
+    cr_assert_eq(fetch(e, "GET", "/1", NULL).status, 200);
+    wanted = "s3cret-two";
+    put_token(e, "s3cret-two\n");
+    kube_client_reread(e->c);
+    cr_assert_eq(fetch(e, "GET", "/2", NULL).status, 200);
+    cr_assert_eq(e->s.n_reqs, 2, "no refusal");
+    env_free(e);
+}
+
 /* kube-apiserver ends the connection with a 401, and the end can overtake the body. */
 static void guarded_in_haste(struct ts_conn *c)
 {

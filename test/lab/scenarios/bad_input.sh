@@ -154,6 +154,23 @@ for cb in acme.site-1 acme.twin; do check "$cb says so" eventually 15 ready_says
 k operator delete cb acme.twin evil.site-1 >/dev/null
 check "acme.site-1 takes it back" eventually 15 ready_says acme.site-1 True/IdentityUnique
 
+echo "-- a thousand errors, no two the same"
+series() { http "http://[fd00:c::1]:9781/metrics" | sed '/^#/d; s/ [^ ]*$//' | sort; } # names and labels, without values
+wrong_requests() { # each with a method, path, authority and header of its own
+    local i
+    for i in $(seq 1000); do
+        printf 'url = "https://masque.test:4433/.well-known/masque/ip/frob-%d/*/?q=%d"\nrequest = "WRONG%d"\nheader = "Host: tenant-%d.test"\nheader = "X-Error-%d: %d"\n' $i $i $i $i $i $i
+        printf 'resolve = "masque.test:4433:[fd00:c::1]"\noutput = /dev/null\nhttp2\ncacert = %s\ncert = %s\nkey = %s\nnext\n' "$D"/pki/{edge-ca.crt,site-1.crt,site-1.key}
+    done | sed '$d' >"$D/wrong.curl"
+    "$LAB" exec "$D" client curl -s -m 60 -K "$D/wrong.curl" || true
+}
+series >"$D/series.before"
+refused_before=$(metric holdfast_requests_refused_total)
+wrong_requests
+series >"$D/series.after"
+check "they were refused and counted ($(($(metric holdfast_requests_refused_total) - refused_before)))" test $(($(metric holdfast_requests_refused_total) - refused_before)) -ge 900
+check "/metrics has the series that it had ($(wc -l <"$D/series.before"))" diff "$D/series.before" "$D/series.after"
+
 echo "-- packets and objects"
 mark=$(now_ns)
 "$LAB" start "$D" connector client site-1 -edges 'edge1=[fd00:c::1]:4433' -unchecked

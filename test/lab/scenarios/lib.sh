@@ -164,28 +164,40 @@ recorded() {
         | (.ts | (.[:19] + "Z" | fromdate) * 1e9 + (.[20:26] | tonumber) * 1000 + $d) as $t | select($t >= $since) | $t' | first_line
 }
 field() { k admin get rclaim -o "jsonpath={.items[0]$1}"; } # of the only claim
-# outside_gates: packets that an edge sent into the VPC while its gate was closed, by its foundation's own log. A closing is
-# logged after it happened (5 ms for the way to the capture); so is an opening: a packet may be a little earlier.
+# HEX96: awk's function hex96(a), the first 96 bits of an address as 24 hex digits.
+HEX96='
+    function hex96(a,  p, h, l, r, i, nl, nr, s) {
+        split("", h); p = index(a, "::")
+        if (p) { nl = split(substr(a, 1, p - 1), l, ":"); nr = split(substr(a, p + 2), r, ":") } else { nl = split(a, l, ":"); nr = 0 }
+        for (i = 1; i <= nl; i++) h[i] = l[i]
+        for (i = 1; i <= nr; i++) h[8 - nr + i] = r[i]
+        for (i = 1; i <= 6; i++) s = s substr("0000" h[i], length(h[i]) + 1)
+        return s
+    }'
+# outside_gates: packets that an edge sent into the VPC while its gate for their prefix was closed, by its foundation's own log. A
+# closing is logged after it happened (5 ms for the way to the capture); so is an opening: a packet may be a little earlier.
 # With `none` no opening counts, to see that the check can fail.
 outside_gates() {
     local boot wall
     read -r boot wall < <("$PROBE" clock)
     jq -Rnr --argjson d $((boot - wall)) 'inputs | fromjson? // empty | select(.event | IN("foundation_open", "foundation_shut", "foundation_close"))
-        | "\((.ts * 1000 | floor) * 1000 + $d) \(.node) \(.event)"' "$D"/log/edge*.foundation.log | sort -n >"$D/gates.txt"
-    awk -v none="${1:-}" '
+        | "\((.ts * 1000 | floor) * 1000 + $d) \(.node) \(.event) \(.prefix)"' "$D"/log/edge*.foundation.log | sort -n >"$D/gates.txt"
+    awk -v none="${1:-}" "$HEX96"'
         FNR == NR {
             if (none) next
-            if ($3 == "foundation_open" && !open[$2]) { n[$2]++; from[$2, n[$2]] = $1 - 100e6; to[$2, n[$2]] = 1e18; open[$2] = 1 }
-            else if ($3 != "foundation_open" && open[$2]) { to[$2, n[$2]] = $1 + 5e6; open[$2] = 0 }
+            sub(/\/.*/, "", $4); g = $2 " " hex96($4)
+            if ($3 == "foundation_open" && !open[g]) { n[g]++; from[g, n[g]] = $1 - 100e6; to[g, n[g]] = 1e18; open[g] = 1 }
+            else if ($3 != "foundation_open" && open[g]) { to[g, n[g]] = $1 + 5e6; open[g] = 0 }
             next
         }
         {
             split($0, f, ",")
             if (f[3] != "in") next
-            e = f[2] == "e1" ? "edge1" : "edge2"
+            if (!(f[4] in hex)) hex[f[4]] = hex96(f[4])
+            g = (f[2] == "e1" ? "edge1 " : "edge2 ") hex[f[4]]
             seen++
-            for (i = n[e]; i > 0; i--) if (f[1] >= from[e, i] && f[1] <= to[e, i]) break
-            if (i == 0 || n[e] == 0) { bad++; print "outside: " $0 > "/dev/stderr" }
+            for (i = n[g]; i > 0; i--) if (f[1] >= from[g, i] && f[1] <= to[g, i]) break
+            if (!i) { bad++; print "outside: " $0 > "/dev/stderr" }
         }
         END { print seen ? bad + 0 : "no packet at all" }' "$D/gates.txt" "$D/log/cap.csv"
 }
@@ -213,15 +225,7 @@ two_forwarders() {
     jq -Rr 'split(" ") as $w | (.[($w[0] | length) + 1:] | fromjson? // empty) as $e | select($e.object.spec.holder)
         | "\($w[0]) \($e.object.metadata.name[3:]) \($e.object.spec.holder.node) \($e.object.metadata.uid)/\($e.object.spec.epoch)/\($e.object.spec.leaseUUID)"' \
         "$D/log/api.watch-routeclaims.log" | sort -n | awk '$4 != last[$2] {print $1, $2, $3; last[$2] = $4}' >"$D/holders.txt"
-    awk -v none="${1:-}" '
-        function hex96(a,  p, h, l, r, i, nl, nr, s) { # the first 96 bits of an address, as 24 hex digits
-            split("", h); p = index(a, "::")
-            if (p) { nl = split(substr(a, 1, p - 1), l, ":"); nr = split(substr(a, p + 2), r, ":") } else { nl = split(a, l, ":"); nr = 0 }
-            for (i = 1; i <= nl; i++) h[i] = l[i]
-            for (i = 1; i <= nr; i++) h[8 - nr + i] = r[i]
-            for (i = 1; i <= 6; i++) s = s substr("0000" h[i], length(h[i]) + 1)
-            return s
-        }
+    awk -v none="${1:-}" "$HEX96"'
         FNR == NR { if (!none || !n[$2]) { n[$2]++; at[$2, n[$2]] = $1; by[$2, n[$2]] = $3 } next }
         {
             split($0, f, ",")
