@@ -4,7 +4,8 @@
 .PHONY: peers
 ## peers          the CONNECT-IP clients that the lab uses
 peers: build/peers/holdfast-connector build/peers/holdfast-apiproxy build/peers/holdfast-webhook build/peers/holdfast-fleet
-build/peers/holdfast-connector: $(wildcard test/peers/connectip/*.go) test/peers/connectip/go.mod test/peers/connectip/go.sum
+CAPSULE := $(wildcard test/peers/connectip/capsule/*.go)
+build/peers/holdfast-connector: $(wildcard test/peers/connectip/*.go) $(CAPSULE) test/peers/connectip/go.mod test/peers/connectip/go.sum
 	@mkdir -p $(@D)
 	cd test/peers/connectip && CGO_ENABLED=0 go build -p 2 -trimpath -buildvcs=false -o ../../../$@ .
 build/peers/holdfast-apiproxy: $(wildcard test/peers/apiproxy/*.go) test/peers/apiproxy/go.mod
@@ -13,7 +14,7 @@ build/peers/holdfast-apiproxy: $(wildcard test/peers/apiproxy/*.go) test/peers/a
 build/peers/holdfast-webhook: $(wildcard test/peers/webhook/*.go) test/peers/webhook/go.mod
 	@mkdir -p $(@D)
 	cd test/peers/webhook && CGO_ENABLED=0 go build -p 2 -trimpath -buildvcs=false -o ../../../$@ .
-build/peers/holdfast-fleet: $(wildcard test/peers/connectip/fleet/*.go) test/peers/connectip/go.mod test/peers/connectip/go.sum
+build/peers/holdfast-fleet: $(wildcard test/peers/connectip/fleet/*.go) $(CAPSULE) test/peers/connectip/go.mod test/peers/connectip/go.sum
 	@mkdir -p $(@D)
 	cd test/peers/connectip && CGO_ENABLED=0 go build -p 2 -trimpath -buildvcs=false -o ../../../$@ ./fleet
 

@@ -2,14 +2,11 @@
 
 package main
 
-// CONNECT-IP over HTTP/2: extended CONNECT (RFC 8441) by golang.org/x/net/http2, capsules (RFC 9297) by hand, since no Go
-// library has them for HTTP/2.
+// CONNECT-IP over HTTP/2: extended CONNECT (RFC 8441) by golang.org/x/net/http2.
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,117 +14,12 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/quic-go/quic-go/quicvarint"
 	"golang.org/x/net/http2"
+	"holdfast.test/peers/connectip/capsule"
 )
-
-const (
-	capsuleDatagram = 0
-	capsuleAssign   = 1
-	capsuleRoutes   = 3
-	maxCapsule      = 1 << 16
-)
-
-// tunnel is the stream of an admitted request.
-type tunnel struct {
-	r    *bufio.Reader
-	body io.Closer
-	lock sync.Mutex
-	w    *io.PipeWriter
-	buf  []byte
-}
-
-// WritePacket sends a packet as a DATAGRAM capsule with context ID 0.
-func (t *tunnel) WritePacket(p []byte) ([]byte, error) {
-	t.lock.Lock()
-	defer t.lock.Unlock()
-	t.buf = quicvarint.Append(t.buf[:0], capsuleDatagram)
-	t.buf = quicvarint.Append(t.buf, uint64(len(p)+1))
-	t.buf = append(t.buf, 0)
-	t.buf = append(t.buf, p...)
-	_, err := t.w.Write(t.buf)
-	return nil, err
-}
-
-func (t *tunnel) close() {
-	t.w.Close()
-	t.body.Close()
-}
-
-func (t *tunnel) readCapsule() (uint64, []byte, error) {
-	typ, err := quicvarint.Read(t.r)
-	if err != nil {
-		return 0, nil, err
-	}
-	n, err := quicvarint.Read(t.r)
-	if err != nil {
-		return 0, nil, err
-	}
-	if n > maxCapsule {
-		return 0, nil, fmt.Errorf("capsule %d of %d bytes", typ, n)
-	}
-	b := make([]byte, n)
-	_, err = io.ReadFull(t.r, b)
-	return typ, b, err
-}
-
-// assigned and routes decode the values of ADDRESS_ASSIGN and ROUTE_ADVERTISEMENT.
-func assigned(v []byte) (ps []netip.Prefix, err error) {
-	for len(v) > 0 {
-		_, n, err := quicvarint.Parse(v)
-		if err != nil || len(v) < n+1 {
-			return nil, errors.New("short ADDRESS_ASSIGN")
-		}
-		size := 16
-		if v[n] == 4 {
-			size = 4
-		}
-		v = v[n+1:]
-		if len(v) < size+1 {
-			return nil, errors.New("short ADDRESS_ASSIGN")
-		}
-		a, _ := netip.AddrFromSlice(v[:size])
-		if !a.IsUnspecified() { // a refusal
-			ps = append(ps, netip.PrefixFrom(a, int(v[size])))
-		}
-		v = v[size+1:]
-	}
-	return ps, nil
-}
-
-func routes(v []byte) (ps []netip.Prefix, err error) {
-	for len(v) > 0 {
-		size := 16
-		if v[0] == 4 {
-			size = 4
-		}
-		if len(v) < 2+2*size {
-			return nil, errors.New("short ROUTE_ADVERTISEMENT")
-		}
-		from, _ := netip.AddrFromSlice(v[1 : 1+size])
-		to, _ := netip.AddrFromSlice(v[1+size : 1+2*size])
-		for n := 0; n <= from.BitLen(); n++ { // edges advertise prefixes
-			if p, _ := from.Prefix(n); p.Addr() == from && last(p) == to {
-				ps = append(ps, p)
-				break
-			}
-		}
-		v = v[2+2*size:]
-	}
-	return ps, nil
-}
-
-func last(p netip.Prefix) netip.Addr {
-	b := p.Addr().AsSlice()
-	for i := p.Bits(); i < 8*len(b); i++ {
-		b[i/8] |= 0x80 >> (i % 8)
-	}
-	a, _ := netip.AddrFromSlice(b)
-	return a
-}
 
 // sessionH2 is what session is for HTTP/3.
 func (c *connector) sessionH2(ctx context.Context, e edge) outcome {
@@ -167,8 +59,8 @@ func (c *connector) sessionH2(ctx context.Context, e edge) outcome {
 		answered()
 		return c.refusedH2(e, rsp, t0)
 	}
-	t := &tunnel{r: bufio.NewReaderSize(rsp.Body, 1<<16), body: rsp.Body, w: pw}
-	defer t.close()
+	t := capsule.New(rsp.Body, pw)
+	defer t.Close()
 	if err := c.configureH2(e, t, rsp, t0); err != nil {
 		return failed(err)
 	}
@@ -176,7 +68,7 @@ func (c *connector) sessionH2(ctx context.Context, e edge) outcome {
 	up := bootNow()
 	c.dev.attach(t)
 	stopped := context.AfterFunc(ctx, func() {
-		t.close()
+		t.Close()
 		conn.Close()
 	})
 	err = c.receiveH2(t)
@@ -225,18 +117,18 @@ func (c *connector) refusedH2(e edge, rsp *http.Response, t0 int64) outcome {
 }
 
 // configureH2 waits for the first address and the routes, and gives both to the device.
-func (c *connector) configureH2(e edge, t *tunnel, rsp *http.Response, t0 int64) error {
+func (c *connector) configureH2(e edge, t *capsule.Tunnel, rsp *http.Response, t0 int64) error {
 	var mine, rs []netip.Prefix
 	for mine == nil || rs == nil {
-		typ, v, err := t.readCapsule()
+		typ, v, err := t.Read()
 		if err != nil {
 			return fmt.Errorf("waiting for ADDRESS_ASSIGN and ROUTE_ADVERTISEMENT: %w", err)
 		}
 		switch typ {
-		case capsuleAssign:
-			mine, err = assigned(v)
-		case capsuleRoutes:
-			rs, err = routes(v)
+		case capsule.Assign:
+			mine, err = capsule.Assigned(v)
+		case capsule.Routes:
+			rs, err = capsule.RouteList(v)
 		}
 		if err != nil {
 			return err
@@ -257,13 +149,13 @@ func (c *connector) configureH2(e edge, t *tunnel, rsp *http.Response, t0 int64)
 	return nil
 }
 
-func (c *connector) receiveH2(t *tunnel) error {
+func (c *connector) receiveH2(t *capsule.Tunnel) error {
 	for {
-		typ, v, err := t.readCapsule()
+		typ, v, err := t.Read()
 		if err != nil {
 			return err
 		}
-		if typ != capsuleDatagram {
+		if typ != capsule.Datagram {
 			continue
 		}
 		if id, n, err := quicvarint.Parse(v); err == nil && id == 0 {

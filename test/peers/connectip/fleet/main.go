@@ -4,6 +4,8 @@
 // own (signed here) or a bearer token, each sending numbered UDP packets to an echo (`holdfast-probe recv --echo`) and counting
 // what comes back. It keeps every session alive as the single connector does: again at once, then every -retry.
 //
+// With -churn they come and go instead: see churn.go.
+//
 // It writes one JSON line per event of a session and, at the end or on GET /stats of the control socket, the sums. With -suspend
 // it also plays the operator: RUNS times it suspends connector 0's binding, waits until nothing comes any more, and resumes it.
 // Times are CLOCK_BOOTTIME in ns.
@@ -53,6 +55,9 @@ type options struct {
 	namespace                   string
 	suspend                     int
 	duration                    time.Duration
+	churn                       bool
+	life                        time.Duration
+	seed                        int64
 }
 
 type event struct {
@@ -75,6 +80,7 @@ type stats struct {
 	Echoed    uint64 `json:"echoed"` // of those
 	Closed    uint64 `json:"closed"` // sessions that ended
 	Refused   uint64 `json:"refused"`
+	churnStats
 }
 
 var outLock sync.Mutex
@@ -103,7 +109,8 @@ type fleet struct {
 	signer  *x509.Certificate
 	key     *ecdsa.PrivateKey
 	members []*member
-	stream  atomic.Uint32 // of connector 0's packets
+	stream  atomic.Uint32 // of connector 0's packets; -churn: of the last session
+	churn   churn
 }
 
 func readPEM(path string) ([]byte, error) {
@@ -120,6 +127,7 @@ func readPEM(path string) ([]byte, error) {
 
 func newFleet(o *options) (*fleet, error) {
 	f := &fleet{o: o, roots: x509.NewCertPool()}
+	f.churn.gone = make(chan struct{})
 	b, err := os.ReadFile(o.ca)
 	if err != nil {
 		return nil, err
@@ -197,6 +205,10 @@ func (f *fleet) stats() (s stats) {
 		s.Closed += m.closed.Load()
 		s.Refused += m.refused.Load()
 	}
+	if f.o.churn {
+		s.churnStats = f.churn.stats()
+		s.Connected = int(s.H3 + s.H2)
+	}
 	return s
 }
 
@@ -215,6 +227,10 @@ func (f *fleet) serve(path string) (func(), error) {
 			m.quiet.Store(true)
 		}
 	})
+	mux.HandleFunc("POST /vanish", func(http.ResponseWriter, *http.Request) { // -churn: all of them, for good, without a word
+		f.churn.once.Do(func() { close(f.churn.gone) })
+		f.churn.left.Wait()
+	})
 	go http.Serve(ln, mux)
 	return func() { ln.Close() }, nil
 }
@@ -222,7 +238,7 @@ func (f *fleet) serve(path string) (func(), error) {
 func parse() (*options, error) {
 	o := &options{}
 	to := ""
-	flag.StringVar(&o.edge, "edge", "", "[ADDRESS]:PORT of the edge")
+	flag.StringVar(&o.edge, "edge", "", "[ADDRESS]:PORT of the edge; -churn: of several, with commas")
 	flag.StringVar(&o.authority, "authority", "masque.test:4433", "host:port of :authority")
 	flag.StringVar(&o.ca, "ca", "", "CA file of the edge's certificate")
 	flag.StringVar(&o.clientCA, "client-ca", "", "CA certificate that signs the connectors' certificates")
@@ -247,6 +263,9 @@ func parse() (*options, error) {
 	flag.StringVar(&o.namespace, "namespace", "holdfast-system", "namespace of the bindings")
 	flag.IntVar(&o.suspend, "suspend", 0, "suspend and resume connector 0 so often, then end")
 	flag.DurationVar(&o.duration, "duration", 0, "end after so long; 0: on SIGTERM")
+	flag.BoolVar(&o.churn, "churn", false, "come, move data, switch the transport and vanish, all the time")
+	flag.DurationVar(&o.life, "life", time.Minute, "-churn: a session's mean length")
+	flag.Int64Var(&o.seed, "seed", 1, "-churn: of what is drawn")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", flag.Arg(0))
@@ -254,6 +273,9 @@ func parse() (*options, error) {
 	var err error
 	if o.to, err = netip.ParseAddr(to); err != nil {
 		return nil, fmt.Errorf("-to %q: %v", to, err)
+	}
+	if o.churn && (o.interval <= 0 || o.life <= 0 || o.suspend > 0 || o.tokenFile != "") {
+		return nil, errors.New("-churn needs -interval and -life, and goes with certificates and without -suspend only")
 	}
 	if o.edge == "" || o.ca == "" {
 		return nil, errors.New("-edge and -ca are needed")
@@ -283,7 +305,12 @@ func run(o *options) error {
 	gate := make(chan struct{}, o.parallel)
 	var wg sync.WaitGroup
 	for _, m := range f.members {
-		wg.Go(func() { m.live(ctx, gate) })
+		if o.churn {
+			f.churn.left.Add(1)
+			wg.Go(func() { m.churn(ctx, gate); f.churn.left.Done() })
+		} else {
+			wg.Go(func() { m.live(ctx, gate) })
+		}
 	}
 	if o.suspend > 0 {
 		if err := f.suspendRuns(ctx); err != nil {

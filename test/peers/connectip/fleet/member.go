@@ -31,7 +31,7 @@ type member struct {
 	sent, echoed    atomic.Uint64
 	closed, refused atomic.Uint64
 	lastEcho        atomic.Int64
-	seq             uint64
+	seq             atomic.Uint64
 }
 
 const (
@@ -180,8 +180,9 @@ func checksum(src, dst netip.Addr, udp []byte) uint16 {
 	return 0xffff
 }
 
-func (m *member) packet(src netip.Addr) []byte {
-	p := make([]byte, 40+8+probeHead)
+// packet is the next one, with `size` bytes of UDP payload.
+func (m *member) packet(src netip.Addr, stream uint32, size int) []byte {
+	p := make([]byte, 40+8+size)
 	p[0] = 0x60
 	binary.BigEndian.PutUint16(p[4:], uint16(len(p)-40))
 	p[6], p[7] = 17, 64
@@ -193,13 +194,8 @@ func (m *member) packet(src netip.Addr) []byte {
 	binary.BigEndian.PutUint16(u[2:], uint16(m.f.o.port))
 	binary.BigEndian.PutUint16(u[4:], uint16(len(u)))
 	binary.BigEndian.PutUint32(u[8:], probeMagic)
-	stream := uint32(1000000 + m.index)
-	if m.victim() {
-		stream = m.f.stream.Load()
-	}
-	m.seq++
 	binary.BigEndian.PutUint32(u[12:], stream)
-	binary.BigEndian.PutUint64(u[16:], m.seq)
+	binary.BigEndian.PutUint64(u[16:], m.seq.Add(1))
 	binary.BigEndian.PutUint64(u[24:], uint64(now()))
 	binary.BigEndian.PutUint16(u[6:], checksum(src, m.f.o.to, u))
 	return p
@@ -224,7 +220,11 @@ func (m *member) send(ctx context.Context, conn *connectip.Conn, src netip.Addr,
 		if m.quiet.Load() {
 			continue
 		}
-		if _, err := conn.WritePacket(m.packet(src)); err != nil {
+		stream := uint32(1000000 + m.index)
+		if m.victim() {
+			stream = m.f.stream.Load()
+		}
+		if _, err := conn.WritePacket(m.packet(src, stream, probeHead)); err != nil {
 			return
 		}
 		m.sent.Add(1)
@@ -238,7 +238,7 @@ func (m *member) receive(conn *connectip.Conn) error {
 		if err != nil {
 			return err
 		}
-		if n >= 48+probeHead && buf[6] == 17 && binary.BigEndian.Uint32(buf[48:]) == probeMagic {
+		if _, ok := probeStream(buf[:n]); ok {
 			m.echoed.Add(1)
 			m.lastEcho.Store(now())
 		}
