@@ -330,6 +330,35 @@ static void gap_answered_at_once(struct rig *r)
     }
 }
 
+/* The thread stands still in the middle of an iteration, with a packet in its hands and the fence open. */
+static void stopped_with_a_packet(struct rig *r)
+{
+    struct agent_data_stats before, s;
+
+    NEED(r, rig_open_tun(r, 1, RIG_DEV), "device");
+    NEED(r, rig_session(r, 0, 7, 1), "session");
+    for (int round = 0; round < 4; round++) {
+        bool up = round % 2 == 0;
+
+        if (up && !rig_tun_collects()) /* then it is in the kernel already: nothing to hold */
+            continue;
+        NEED(r, rig_flows(r, 0), "round %d: open does not pass", round);
+        rig_settle(r);
+        agent_data_stats(r->d, &before);
+        ban(r, 0, loop_clock(), BASE_TIME_NEVER);
+        rig_stall(up, 700 * BASE_MS);
+        CHECK(r, up ? rig_up(r, 0, rig_addr(7), RIG_HOST, 64, 300) : rig_down(r, rig_addr(7), 300), "send");
+        CHECK(r, rig_wait(r, AGENT_REPORT_GAP, 0, NULL) && rig_stalled(), "round %d: no report", round);
+        r->rx.ban_to = r->flows[0].rx.ban_to = loop_clock();
+        rig_settle(r);
+        rig_run(r, 20 * BASE_MS);
+        agent_data_stats(r->d, &s);
+        CHECK(r, banned(r, 0) == 0, "round %d: the packet was held through a gap and passed", round);
+        CHECK(r, !up || s.drop_fence > before.drop_fence, "round %d: not counted", round);
+    }
+    CHECK(r, rig_flows(r, 0), "afterwards nothing passes");
+}
+
 /* ---- devices
  * -------------------------------------------------------------------------------------------------------------
  */
@@ -529,6 +558,7 @@ const struct scenario dp_authority[] = {
     {"queue-of-the-old-generation", queue_of_the_old_generation, false, {0}},
     {"gap", gap, false, {0}},
     {"gap-answered-at-once", gap_answered_at_once, false, {0}},
+    {"stopped-with-a-packet", stopped_with_a_packet, false, {0}},
     {"device-deleted", device_deleted, false, {0}},
     {"device-closed-and-refused", device_closed_and_refused, false, {0}},
     {"requests-end", requests_end, false, {0}},

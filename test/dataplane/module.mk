@@ -6,11 +6,13 @@ DATAPLANE_OBJ := $(DATAPLANE_SRC:%.c=$(BUILD)/%.o)
 # Of the agent only the data thread: the rest has nothing to do with it.
 DATAPLANE_AGENT := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard pkg/agent/data*.c)))
 DATAPLANE_LIB := $(foreach l,$(call linkset,masque tun),$(BUILD)/lib/libhf_$(l).a)
+# See stall.c.
+DATAPLANE_WRAP := tun_offload tun_put write masque_endpoint_send
 $(DATAPLANE_OBJ): $(BUILD)/%.o: %.c build/inc/agent/.stamp
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Ibuild/inc/agent $(call pc_cflags,$(EXT_masque)) -MMD -MP -c -o $@ $<
 $(BUILD)/test/dataplane/dataplane: $(DATAPLANE_OBJ) $(DATAPLANE_AGENT) $(DATAPLANE_LIB)
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(call pc_libs,$(call linkext,masque tun))
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(call pc_libs,$(call linkext,masque tun)) $(DATAPLANE_WRAP:%=-Wl,--wrap=%)
 -include $(DATAPLANE_OBJ:.o=.d)
 
 SUITES += test-dataplane sanitize-dataplane

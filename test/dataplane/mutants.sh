@@ -71,7 +71,16 @@ mutant 'tun: other flags are written over' unit:tun $f 'if (!l->no_pi || !l->vne
 mutant 'tun: a device without owner is taken' unit:tun $f 'if (!l->has_owner)' 'if (false)'
 mutant 'tun: another MTU is taken' unit:tun $f ' || l->mtu != (uint32_t)mtu' ''
 mutant 'tun: offloads of an earlier holder stay' unit:tun $f 'ioctl(t->fd, TUNSETOFFLOAD, 0) < 0' 'false'
-mutant 'tun: super-packets are handed on' unit:tun $f 'if (h.gso_type != VIRTIO_NET_HDR_GSO_NONE)' 'if (false)'
+mutant 'tun: super-packets are handed on' unit:tun pkg/tun/offload.c 'if (h.gso_type != VIRTIO_NET_HDR_GSO_NONE)
+        return false;' ''
+mutant 'tun: a super-packet that does not fit together is cut' unit:tun pkg/tun/offload.c ' &&
+           ret->head <= TUN_SUPER_HEAD_MAX && ret->head < len' ''
+mutant 'tun: packets of two sessions in one super-packet' unit:tun $f '(t->run.n > 0 && t->pass != pass) || ' ''
+mutant 'tun: what a kernel refuses together is lost' kernel-without-super-packets $f 'rc == BASE_EINVAL && r->n > 1' 'false'
+mutant 'tun: a kernel that refuses is asked again' kernel-without-super-packets $f '        t->offload = false;' ''
+mutant 'tun: what was thrown away is written after all' unit:tun $f '    t->run.n = 0;
+    t->pass = NULL;
+    return n;' '    return n;'
 mutant 'tun: dirt in the headroom reaches the kernel' unit:tun $f 'memset(pkt - TUN_HEADROOM, 0, TUN_HEADROOM);' ''
 mutant 'tun: deletion leaves holes in the table' unit:tun pkg/tun/prefix.c '            hole = i;' '            break;'
 
@@ -95,8 +104,11 @@ mutant 'path: hop limit stays' both-ways $f 'masque_packet_hop(pkt);' ''
 mutant 'path: answers without limit' answers-are-limited $f ' || !masque_icmp6_take(&f->bucket, d->beat)' ''
 mutant 'path: too large is dropped in silence' errors-into-the-vpc $f '== BASE_ERANGE' '== BASE_ENOMEM'
 
+mutant 'path: what was held through a stop is written' stopped-with-a-packet $f 'if (agent_data_held(d)) { /* this' 'if (false) { /* this'
+
 f=pkg/agent/data_loop.c
-mutant 'loop: the old generation'"'"'s queue goes to the new one' queue-of-the-old-generation $f 'agent_data_tun_burst(d, tun, tun_queue_len(d->tuns[tun].t) + 1);' ''
+mutant 'loop: what was held through a stop is sent' stopped-with-a-packet $f 'if (d->gap_pending) /* stopped' 'if (false) /* stopped'
+mutant 'loop: the old generation'"'"'s queue goes to the new one' queue-of-the-old-generation $f 'agent_data_tun_all(d, tun);' ''
 mutant 'loop: a stop is not noticed' gap $f 'now - d->beat > d->gap &&' 'false &&'
 mutant 'loop: what waited through a gap passes' gap-answered-at-once $f '        agent_data_tun_empty(d, i);
     masque_endpoint_discard' '        ;

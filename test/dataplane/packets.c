@@ -104,6 +104,32 @@ static void refused(struct rig *r, const char *src, const char *dst, uint8_t hop
     CHECK(r, rx->bad == 0, "checksum of the answer");
 }
 
+/* It takes packets one by one and refuses them put together: none is lost, and it is not asked again. */
+static void kernel_without_super_packets(struct rig *r)
+{
+    enum { N = 40 };
+
+    NEED(r, rig_open_tun(r, 1, RIG_DEV), "device");
+    NEED(r, rig_session(r, 0, 7, 1), "session");
+    NEED(r, rig_flows(r, 0), "nothing passes");
+    rig_old_kernel(true);
+    for (int round = 0; round < 2; round++) {
+        rig_settle(r);
+        struct agent_data_stats before = stats(r);
+        uint64_t up = r->rx.n;
+        rig_helper(r, "pause"); /* so that they come together */
+        for (int i = 0; i < N; i++)
+            CHECK(r, rig_up(r, 0, rig_addr(7), RIG_HOST, 64, 300), "send");
+        rig_run(r, 10 * BASE_MS);
+        rig_helper(r, "resume");
+        struct agent_data_stats s = stats(r);
+        CHECK(r, r->rx.n == up + N, "round %d: %d of %d came", round, (int)(r->rx.n - up), N);
+        CHECK(r, s.tun_out == before.tun_out + N, "counted %d", (int)(s.tun_out - before.tun_out));
+        CHECK(r, rig_kernel_refused() == (rig_tun_collects() ? 1 : 0), "it refused %u", rig_kernel_refused());
+    }
+    rig_old_kernel(false);
+}
+
 static void spoofed_and_unreachable(struct rig *r)
 {
     NEED(r, rig_open_tun(r, 1, RIG_DEV), "device");
@@ -353,6 +379,7 @@ static void one_tenants_flood(struct rig *r)
 const struct scenario dp_packets[] = {
     {"both-ways", both_ways, false, {0}},
     {"bulk", bulk, false, {0}},
+    {"kernel-without-super-packets", kernel_without_super_packets, false, {0}},
     {"spoofed-and-unreachable", spoofed_and_unreachable, false, {0}},
     {"malformed", malformed, false, {0}},
     {"answers-are-limited", answers_are_limited, false, {0}},

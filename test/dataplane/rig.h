@@ -103,6 +103,16 @@ void rig_settle(struct rig *r);
 /* Asks the helper: "pause", "resume" (the data thread), "delete NAME", "make NAME" (with the route). */
 void rig_helper(struct rig *r, const char *command);
 
+/* The data thread stands still for `d` within an iteration, once: right after it has taken in the next packet
+ * from a client (`up`) or from the VPC (stall.c). */
+void rig_stall(bool up, base_time d);
+bool rig_stalled(void);
+/* Packets for the VPC wait for others of their flow (the kernel takes super-packets). */
+bool rig_tun_collects(void);
+/* From now on the kernel refuses super-packets on a device, as one before Linux 6.2 does those of UDP. */
+void rig_old_kernel(bool is);
+unsigned rig_kernel_refused(void); /* so many */
+
 bool rig_open_tun(struct rig *r, uint32_t id, const char *device);
 /* Connects client i and waits for its request: the flow id, 0 = failed. */
 uint64_t rig_request(struct rig *r, unsigned i, const char *path);
