@@ -78,6 +78,8 @@ pc_cflags = $(if $(1),$(shell pkg-config --cflags $(1)))
 pc_libs   = $(if $(1),$(shell pkg-config --libs $(1)))
 
 SKIP_masque := $(if $(filter gnutls,$(QUIC_TLS)),pkg/masque/qtls_ossl.c,pkg/masque/qtls_gnutls.c)
+# what the unit tests of a package put in the place of a function below it, to make it fail
+TLD_session := -Wl,--wrap=base_sha256
 
 .PHONY: all help
 all: binaries
@@ -104,7 +106,7 @@ $$(LIB_$(1)): $$(OBJ_$(1))
 	ar rcsD $$@ $$^
 $(BUILD)/test/$(1): $$(TOBJ_$(1)) $$(foreach l,$$(call linkset,$(1)),$(BUILD)/lib/libhf_$$(l).a)
 	@mkdir -p $$(@D)
-	$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(TOBJ_$(1)) $$(foreach l,$$(call linkset,$(1)),$(BUILD)/lib/libhf_$$(l).a) $$(call pc_libs,$$(call linkext,$(1)) $(CRITERION))
+	$$(CC) $$(LDFLAGS_ALL) $$(TLD_$(1)) -o $$@ $$(TOBJ_$(1)) $$(foreach l,$$(call linkset,$(1)),$(BUILD)/lib/libhf_$$(l).a) $$(call pc_libs,$$(call linkext,$(1)) $(CRITERION))
 .PHONY: pkg/$(1) test-$(1)
 pkg/$(1): $$(LIB_$(1))
 test-$(1): $$(if $$(TEST_$(1)),$(BUILD)/test/$(1))

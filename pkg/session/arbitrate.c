@@ -243,10 +243,9 @@ static enum conn_state pick_free(struct session_core *c, struct session_conn *n,
                                  const struct session_answer *an, const struct session_service *s)
 {
     struct base_prefix p;
-    for (uint64_t i = 0; i <= an->n_objects;
-         i++) { /* one more than there are rows: one of them must be free */
-        if (authority_candidate(&p, n->b.tenant, n->b.connector, n->b.vpc, &s->s.pool, i) != BASE_OK)
-            break;
+    /* ends after one more than there are rows, at the latest: one of them must be free */
+    for (uint64_t i = 0;
+         authority_candidate(&p, n->b.tenant, n->b.connector, n->b.vpc, &s->s.pool, i) == BASE_OK; i++) {
         bool taken = false;
         for (size_t k = 0; k < an->n_objects && !taken; k++)
             taken = base_prefix_eq(&claim_at(an, k)->spec.prefix, &p);
@@ -263,9 +262,8 @@ enum conn_state session_on_list(struct session_core *c, struct session_conn *n, 
     const struct session_service *s = session_service_of(c, n);
     if (!an || an->code != BASE_OK)
         return session_give_up(c, n, session_reason_of(WHY_API_UNAVAILABLE));
-    if (!n->bound || !s)
-        return session_give_up(c, n,
-                               session_reason_auth(n->bound ? AUTHORITY_NO_SERVICE : AUTHORITY_NO_BINDING));
+    if (!s)
+        return session_give_up(c, n, session_reason_auth(AUTHORITY_NO_SERVICE));
     if (n->candidate == NO_CANDIDATE)
         return pick_free(c, n, an, s);
 
@@ -296,7 +294,7 @@ enum conn_state session_on_list(struct session_core *c, struct session_conn *n, 
 enum conn_state session_on_reserved(struct session_core *c, struct session_conn *n, const struct conn_in *in)
 {
     const struct session_answer *an = in->answer;
-    if (an->code == BASE_OK && an->n_objects > 0)
+    if (an->code == BASE_OK)
         (void)session_binding_row(c, &an->objects[0].u.binding);
     if (an->code == BASE_OK && !n->clearing) {
         if (n->fresh_prefix) {
@@ -331,7 +329,7 @@ static bool holder_live(struct session_core *c, struct session_conn *n,
     if (!holder || !base_uuid_eq(&holder->spec.process_id, &row->spec.holder.process_id))
         return false;
     if (!base_uuid_eq(&n->denied_process, &holder->spec.process_id) ||
-        n->denied_boot_us != holder->spec.renew.boot_time_us || n->denied_since == 0) {
+        n->denied_boot_us != holder->spec.renew.boot_time_us) {
         n->denied_process = holder->spec.process_id;
         n->denied_boot_us = holder->spec.renew.boot_time_us;
         n->denied_since = c->now; /* it may have been renewed just now */
@@ -382,9 +380,8 @@ static enum conn_state decide_row(struct session_core *c, struct session_conn *n
                                   const struct contract_claim *row)
 {
     const struct session_service *s = session_service_of(c, n);
-    if (!s || !n->bound)
-        return session_give_up(c, n,
-                               session_reason_auth(n->bound ? AUTHORITY_NO_SERVICE : AUTHORITY_NO_BINDING));
+    if (!s)
+        return session_give_up(c, n, session_reason_auth(AUTHORITY_NO_SERVICE));
 
     /* a write whose answer was lost: our nonce is there, so it landed, with the deadline of that attempt's
      * send */
@@ -408,7 +405,7 @@ static enum conn_state decide_row(struct session_core *c, struct session_conn *n
         return session_decide(c, n, LEASE_ACQUIRE);
     if (own && n->b.takeover_denied && row->spec.release_time == 0 &&
         row->status.closed_epoch < row->spec.epoch &&
-        !base_uuid_eq(&row->spec.holder.process_id, &c->inst.me.process_id) && !n->holder_asked) {
+        !base_uuid_eq(&row->spec.holder.process_id, &c->inst.me.process_id)) {
         n->ask = session_get(c, me(c, n), CONTRACT_INSTANCE, row->spec.holder.instance, &n->req.correlation);
         n->ask_by = base_time_add(c->now, SESSION_READ_WAIT);
         n->holder_asked = true;
@@ -428,10 +425,11 @@ enum conn_state session_on_row(struct session_core *c, struct session_conn *n, c
     if (!n->holder_asked)
         session_acquire_refused(c, n, n->row == ROW_ON_DESK ? &c->desk[n->desk] : NULL);
     if (n->holder_asked) {
-        const struct contract_claim *row = n->row == ROW_ON_DESK ? &c->desk[n->desk] : NULL;
-        if (!row || (an->code != BASE_OK && an->code != BASE_ENOTFOUND))
+        assert(n->row == ROW_ON_DESK);
+        const struct contract_claim *row = &c->desk[n->desk];
+        if (an->code != BASE_OK && an->code != BASE_ENOTFOUND)
             return session_give_up(c, n, session_reason_of(WHY_API_UNAVAILABLE));
-        bool live = holder_live(c, n, an->n_objects > 0 ? &an->objects[0].u.instance : NULL, row);
+        bool live = holder_live(c, n, an->code == BASE_OK ? &an->objects[0].u.instance : NULL, row);
         return take_over(c, n, row, live);
     }
     if (n->row == ROW_NOT_READ) { /* the desk was full */

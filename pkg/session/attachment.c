@@ -38,9 +38,9 @@ static void set_state(struct session_core *c, struct session_attachment *a, enum
 void session_att_wake(struct session_core *c, struct session_attachment *a)
 {
     base_time at = BASE_TIME_NEVER;
-    if (a->used && a->ask != 0)
+    if (a->ask != 0)
         at = a->ask_by;
-    else if (a->used && (a->state == ATT_RETRY || a->state == ATT_ACCEPTING))
+    else if (a->state == ATT_RETRY || a->state == ATT_ACCEPTING)
         at = a->retry_at;
     session_timer_set(&c->timers, session_entity_att(c, a), at);
 }
@@ -80,7 +80,7 @@ void session_att_need(struct session_core *c)
 
 struct session_attachment *session_att_of(struct session_core *c, struct session_conn *n)
 {
-    if (n->att < c->cfg.max_attachments && c->att[n->att].used && strcmp(c->att[n->att].vpc, n->b.vpc) == 0)
+    if (n->att < c->cfg.max_attachments && strcmp(c->att[n->att].vpc, n->b.vpc) == 0)
         return &c->att[n->att];
     for (uint32_t i = 0; i < c->cfg.max_attachments; i++) {
         if (c->att[i].used && strcmp(c->att[i].vpc, n->b.vpc) == 0) {
@@ -207,8 +207,7 @@ static bool contested(const struct session_core *c, const struct session_attachm
 
 void session_att_settle(struct session_core *c, struct session_attachment *a)
 {
-    if (!a->used)
-        return;
+    assert(a->used);
     if (a->ask != 0 && c->now >= a->ask_by)
         ask_row(c, a); /* lost: what does the row say? */
     if (a->identity != c->inst.serial) {
@@ -265,9 +264,8 @@ void session_att_settle(struct session_core *c, struct session_attachment *a)
 
 static void apply(struct session_core *c, struct session_attachment *a, const struct contract_attachment *row)
 {
-    int order = 0;
     if (a->have_row && base_uuid_eq(&a->row.meta.uid, &row->meta.uid) &&
-        base_rv_cmp(row->meta.rv, a->row.meta.rv, &order) == BASE_OK && order < 0)
+        session_version_below(row->meta.rv, a->row.meta.rv))
         return;
     if (!a->have_row || strcmp(a->row.meta.rv, row->meta.rv) != 0)
         a->row_at = c->now;
@@ -329,10 +327,9 @@ void session_att_row(struct session_core *c, const struct contract_attachment *r
     }
     a->seen = a->in_cache = !deleted;
     if (deleted) {
-        int order = 0;
         bool any = base_uuid_is_zero(&row->meta.uid) && !base_mutant("row.unreadable"); /* as in catalog.c */
         if (!a->have_row || (!any && !base_uuid_eq(&a->row.meta.uid, &row->meta.uid)) ||
-            (base_rv_cmp(row->meta.rv, a->row.meta.rv, &order) == BASE_OK && order < 0))
+            session_version_below(row->meta.rv, a->row.meta.rv))
             return;
         a->have_row = false;
     } else {

@@ -15,12 +15,16 @@
 
 #define NO_HINT UINT32_MAX
 
-/* a is older than b; versions that cannot be compared are never older (they are then taken as they come) */
-bool session_older(const char *a, const char *b)
+/* Versions that cannot be compared ("" among them) are never older: they are taken as they come. */
+bool session_version_below(const char *a, const char *b)
 {
     int order = 0;
-    return a[0] != '\0' && b[0] != '\0' && base_rv_cmp(a, b, &order) == BASE_OK && order < 0 &&
-           !base_mutant("row.older");
+    return base_rv_cmp(a, b, &order) == BASE_OK && order < 0;
+}
+
+bool session_older(const char *a, const char *b)
+{
+    return session_version_below(a, b) && !base_mutant("row.older");
 }
 
 /* ---- connectors by name
@@ -62,7 +66,7 @@ struct session_conn *session_conn_make(struct session_core *c, const char *name)
 
 void session_conn_free_if_idle(struct session_core *c, struct session_conn *n)
 {
-    if (!n->used || n->bound || n->state != CONN_IDLE || n->req.flow != 0 || n->ses.flow != 0)
+    if (n->bound || n->state != CONN_IDLE) /* IDLE: neither request nor session */
         return;
     uint32_t i = (uint32_t)(n - c->conn) + 1;
     uint32_t *at = bucket_of(c, n->b.name);
@@ -116,7 +120,7 @@ bool session_binding_row(struct session_core *c, const struct contract_binding *
         }
     }
     n->seen = true;
-    if (n->b.rv[0] != '\0' && session_older(b->meta.rv, n->b.rv))
+    if (session_older(b->meta.rv, n->b.rv))
         return false;
     struct authority_binding next;
     if (authority_binding_of(&next, b, n->bound ? &n->b : NULL) !=

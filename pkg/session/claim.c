@@ -198,9 +198,9 @@ void session_acquire_refused(struct session_core *c, struct session_conn *n, con
 enum conn_state session_on_claimed(struct session_core *c, struct session_conn *n, const struct conn_in *in)
 {
     const struct session_answer *an = in->answer;
-    const struct contract_claim *row = an->n_objects > 0 ? &an->objects[0].u.claim : NULL;
-    if (an->code == BASE_OK && row)
-        return session_landed(c, n, row, base_time_min(base_time_max(an->sent, n->attempt.sent), c->now));
+    if (an->code == BASE_OK)
+        return session_landed(c, n, &an->objects[0].u.claim,
+                              base_time_min(base_time_max(an->sent, n->attempt.sent), c->now));
     if (an->code == BASE_EUNKNOWN) {
         /* no authority for us, possibly some for everyone else; remembered until a read tells */
         not_landed(c, n, "OutcomeUnknown", true);

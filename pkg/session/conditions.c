@@ -18,7 +18,7 @@ static struct session_reason current(struct session_core *c, struct session_conn
         return holds;
     if (!for_request && !n->ses.current)
         return session_reason_of(WHY_SUPERSEDED);
-    if (!n->bound || !n->b.has_prefix || !base_prefix_eq(&n->b.prefix, &n->claim.prefix))
+    if (!n->b.has_prefix || !base_prefix_eq(&n->b.prefix, &n->claim.prefix))
         return session_reason_auth(AUTHORITY_PREFIX_CHANGED);
     if (!n->reread && !base_mutant("binding-reread"))
         return session_reason_of(WHY_BINDING_UNCONFIRMED);
@@ -106,13 +106,9 @@ base_time session_deadline(struct session_core *c, struct session_conn *n, enum 
         .row_lease_s = n->claim.lease_s,
         .guard = c->cfg.timing.guard,
     };
-    const struct authority_standing *st = n->ses.flow != 0   ? &n->ses.standing
-                                          : n->req.flow != 0 ? &n->req.standing
-                                                             : NULL;
-    if (st) {
-        f.permit = true;
-        f.permit_until = authority_until((enum authority_policy)c->cfg.policy, st, f.grant);
-    }
+    const struct authority_standing *st = n->ses.flow != 0 ? &n->ses.standing : &n->req.standing;
+    f.permit = true;
+    f.permit_until = authority_until((enum authority_policy)c->cfg.policy, st, f.grant);
     return lease_session_deadline(&f, ret_part);
 }
 
@@ -152,10 +148,10 @@ static struct session_reason deadline(struct session_core *c, struct session_con
 static struct session_reason authority(struct session_core *c, struct session_conn *n, bool for_request)
 {
     const uint8_t *digest = for_request ? n->req.digest : n->ses.digest;
-    bool somebody = for_request ? n->req.flow != 0 : n->ses.flow != 0;
+    bool somebody = !for_request || n->req.flow != 0;
     if (!n->bound)
         return session_reason_auth(AUTHORITY_NO_BINDING);
-    if (!for_request && n->ses.flow != 0 && n->ses.refused != AUTHORITY_OK)
+    if (!for_request && n->ses.refused != AUTHORITY_OK)
         return session_reason_auth(n->ses.refused);
     if (somebody) {
         enum authority_reason r = authority_check_binding(&n->b, digest);
@@ -172,7 +168,7 @@ static struct session_reason authority(struct session_core *c, struct session_co
     enum authority_reason r = authority_check_service(s ? &s->s : NULL, &n->b, c->cfg.provider, c->now);
     if (r == AUTHORITY_OK && !base_uuid_eq(&s->s.uid, &n->claim.service_uid))
         r = AUTHORITY_SERVICE_CHANGED;
-    if (r == AUTHORITY_OK && !for_request && n->ses.flow != 0)
+    if (r == AUTHORITY_OK && !for_request)
         r = authority_check_refresh(&n->pin, &n->b, &s->s);
     return r == AUTHORITY_OK ? holds : session_reason_auth(r);
 }
@@ -189,7 +185,7 @@ struct session_reason session_claim_worth(struct session_core *c, struct session
     if (!why.name)
         why = object(c, n);
     if (!why.name)
-        why = authority(c, n, n->req.flow != 0 || n->ses.flow == 0);
+        why = authority(c, n, true);
     /* closing is final: this epoch never opens, the way on is the next one (section 8) */
     if (!why.name && n->claim.closed_epoch >= n->claim.epoch && !base_mutant("worth.closed"))
         why = session_reason_of(WHY_CLAIM_CLOSED);

@@ -71,8 +71,7 @@ void session_refuse(struct session_core *c, struct session_conn *n, uint64_t flo
 
 static void drop_wait(struct session_core *c, struct session_conn *n)
 {
-    if (n->req.flow != 0)
-        session_flow_drop(&c->flows, n->req.flow);
+    session_flow_drop(&c->flows, n->req.flow);
     n->req.flow = 0;
     n->park_since = c->now;
 }
@@ -228,8 +227,7 @@ static void record_end(struct session_core *c, struct session_conn *n, struct se
 static void remark(struct session_core *c, struct session_conn *n, const char *by, struct session_reason why)
 {
     const char *s = session_conn_state_name(n->state);
-    session_trace(c, "connector", n->b.name, s, s, by, why.name, n->claim.epoch,
-                  n->ses.flow ? &n->ses.correlation : &n->req.correlation, false);
+    session_trace(c, "connector", n->b.name, s, s, by, why.name, n->claim.epoch, &n->ses.correlation, false);
 }
 
 /* The session has lost its authority: everything of it ends now. */
@@ -329,8 +327,7 @@ static enum conn_state ended(struct session_core *c, struct session_conn *n, con
 
 static void forget_session(struct session_core *c, struct session_conn *n)
 {
-    if (n->ses.flow != 0)
-        session_flow_drop(&c->flows, n->ses.flow);
+    session_flow_drop(&c->flows, n->ses.flow);
     session_report_closed(c, n);
     memset(&n->ses, 0, sizeof n->ses);
 }
@@ -859,7 +856,7 @@ void session_conn_wake(struct session_core *c, struct session_conn *n)
         if (!n->reread && n->ask_binding == 0)
             at = base_time_min(at, n->retry_at);
         const struct session_service *s = session_service_of(c, n);
-        if (s && s->s.until > c->now)
+        if (s)
             at = base_time_min(at, s->s.until);
         break;
     }
@@ -898,6 +895,9 @@ void session_conn_check(const struct session_core *c, const struct session_conn 
     assert(n->used);
     assert(n->state < CONN_STATE_N);
     assert((n->desk == -1) || (n->desk >= 0 && (unsigned)n->desk < c->n_desks));
+    assert(n->policy.ask == 0 || n->state == CONN_ASKING || n->state == CONN_FORWARDING);
+    if (n->ses.flow != 0)
+        assert(n->report.counter == n->ses.generation && !n->report.closed);
     if (n->req.flow != 0)
         assert(session_flow_find(&c->flows, n->req.flow) == (uint32_t)(n - c->conn));
     if (n->ses.flow != 0)
@@ -918,6 +918,9 @@ void session_conn_check(const struct session_core *c, const struct session_conn 
     case CONN_RESERVING:
     case CONN_CHECKING:
     case CONN_AUDITING:
+        assert(n->bound || c->timers.q_n > 0);
+        assert(!n->holder_asked || n->state != CONN_CHECKING || n->row == ROW_ON_DESK);
+        /* fallthrough */
     case CONN_CLAIMING:
         assert(n->ses.flow == 0 && !claim && n->ask != 0);
         break;
@@ -936,12 +939,13 @@ void session_conn_check(const struct session_core *c, const struct session_conn 
     case CONN_FORWARDING:
         assert(n->ses.flow != 0 && n->req.flow == 0 && claim && n->ses.current && n->ses.generation > 0);
         assert(n->ses.generation <= c->generations);
+        assert(n->policy.ask == 0 || n->policy.flow == n->ses.flow);
         break;
     case CONN_HANDOFF:
-        assert(n->ses.flow != 0 && !n->ses.current);
+        assert(n->ses.flow != 0 && !n->ses.current && claim);
         break;
     case CONN_STOPPING:
-        assert(n->ses.flow != 0 && n->req.flow == 0 && !n->ses.current);
+        assert(n->ses.flow != 0 && n->req.flow == 0 && !n->ses.current && claim);
         break;
     case CONN_RETIRED:
         assert(n->ses.flow != 0 && n->req.flow == 0 && !n->ses.current && !claim);

@@ -88,9 +88,9 @@ int session_core_new(struct session_core **ret, const struct session_config *cfg
         c->identities = authority_index_new(cfg->max_connectors, c->conn->b.identities, sizeof *c->conn);
     rc = session_timers_init(&c->timers, ENTITY_FIXED + cfg->max_attachments + cfg->max_connectors +
                                              c->n_jobs + c->cfg.max_guests);
-    if (rc != BASE_OK || session_flows_init(&c->flows, cfg->max_connectors + c->cfg.max_guests) != BASE_OK ||
-        !c->att || !c->svc || !c->conn || !c->job || !c->guest || !c->desk || !c->name_bucket ||
-        !c->identities) {
+    if (!c->att || !c->svc || !c->conn || !c->job || !c->desk || !c->name_bucket || !c->guest ||
+        !c->identities || rc != BASE_OK ||
+        session_flows_init(&c->flows, cfg->max_connectors + c->cfg.max_guests) != BASE_OK) {
         session_core_free(c);
         return base_err_set(err, BASE_ENOMEM, "no memory for %u connectors", cfg->max_connectors);
     }
@@ -127,12 +127,26 @@ struct session_core *session_core_free(struct session_core *c)
 
 /* ---- who an answer is for
  * ------------------------------------------------------------------------------------------ */
+/* BASE_OK comes with the object, but for a LIST that found nothing and a DELETE. Without it, it says nothing:
+ * like an answer that was lost, for which every asker has its own deadline. */
+static bool whole(const struct session_core *c, uint32_t e, const struct session_answer *an)
+{
+    if (an->code != BASE_OK || an->n_objects > 0 || base_mutant("answer.whole"))
+        return true;
+    uint32_t conn = ENTITY_FIXED + c->cfg.max_attachments;
+    if (e < conn)
+        return e >= ENTITY_FIXED;
+    if (e >= conn + c->cfg.max_connectors)
+        return false;
+    return c->conn[e - conn].state == CONN_LISTING && c->conn[e - conn].ask == an->ask;
+}
+
 static void answer(struct session_core *c, const struct session_in *in, uint64_t ask)
 {
     uint32_t e = session_ask_entity(c, ask);
     bool audit = in->ev == SESSION_EV_AUDIT;
     struct session_instance *i = &c->inst;
-    if (e == UINT32_MAX)
+    if (e == UINT32_MAX || (!audit && !whole(c, e, &in->u.answer)))
         return;
     if (e == ENTITY_INSTANCE) {
         bool renewal = i->state == INST_HELD;
@@ -190,18 +204,18 @@ void session_conn_audited(struct session_core *c, struct session_conn *n, uint64
 
 static void binding_read(struct session_core *c, struct session_conn *n, const struct session_answer *an)
 {
-    if (an->code == BASE_OK && an->n_objects > 0) {
+    if (an->code == BASE_OK) {
         /* older than what the watch has shown: proves nothing and changes nothing, and the newer one is what
          * counts */
         session_regress_answer(c, n->b.rv, n->b_at, an->objects[0].u.meta.rv, an->sent);
         if (session_binding_row(c, &an->objects[0].u.binding))
             n->b_t0 = base_time_max(n->b_t0, an->sent);
-    } else if ((an->code == BASE_ENOTFOUND || an->code == BASE_OK) && n->bound && n->b_at > an->sent &&
+    } else if (an->code == BASE_ENOTFOUND && n->bound && n->b_at > an->sent &&
                !base_mutant("binding.overtaken")) {
         /* An absent object has no version to compare: what the watch brought since the read was sent may be
          * newer, and the watch would not bring it again. Read again, within the same time. */
         session_binding_ask(c, n);
-    } else if (an->code == BASE_ENOTFOUND || an->code == BASE_OK) {
+    } else if (an->code == BASE_ENOTFOUND) {
         session_binding_gone(c, n);
     } else {
         n->read_failed = WHY_AUTHORITY_UNAVAILABLE;
@@ -210,7 +224,7 @@ static void binding_read(struct session_core *c, struct session_conn *n, const s
 
 static void service_read(struct session_core *c, struct session_conn *n, const struct session_answer *an)
 {
-    if (an->code == BASE_OK && an->n_objects > 0) {
+    if (an->code == BASE_OK) {
         const struct session_service *known = session_service_of(c, n);
         if (known)
             session_regress_answer(c, known->s.rv, known->rv_at, an->objects[0].u.meta.rv, an->sent);
@@ -219,14 +233,14 @@ static void service_read(struct session_core *c, struct session_conn *n, const s
             if (s)
                 s->t0 = base_time_max(s->t0, an->sent);
         }
-    } else if (an->code != BASE_ENOTFOUND && an->code != BASE_OK) {
+    } else if (an->code != BASE_ENOTFOUND) {
         n->read_failed = WHY_AUTHORITY_UNAVAILABLE;
     }
 }
 
 static void row_read(struct session_core *c, struct session_conn *n, const struct session_answer *an)
 {
-    if (an->code == BASE_OK && an->n_objects > 0) {
+    if (an->code == BASE_OK) {
         const struct contract_claim *row = &an->objects[0].u.claim;
         if (base_prefix_eq(&n->known.prefix, &row->spec.prefix))
             session_regress_answer(c, n->known.rv, n->known.at, row->meta.rv, an->sent);
@@ -237,7 +251,7 @@ static void row_read(struct session_core *c, struct session_conn *n, const struc
             n->row = ROW_ON_DESK;
             c->desk[d] = an->objects[0].u.claim;
         }
-    } else if (an->code == BASE_ENOTFOUND || an->code == BASE_OK) {
+    } else if (an->code == BASE_ENOTFOUND) {
         n->row = ROW_ABSENT;
     } else {
         n->read_failed = WHY_API_UNAVAILABLE;
@@ -246,7 +260,7 @@ static void row_read(struct session_core *c, struct session_conn *n, const struc
 
 void session_conn_answer(struct session_core *c, struct session_conn *n, const struct session_answer *an)
 {
-    if (!n->used || an->ask == 0)
+    if (!n->used)
         return;
     if (an->ask == n->report.ask) {
         session_report_answer(c, n, an);
@@ -281,7 +295,7 @@ void session_conn_answer(struct session_core *c, struct session_conn *n, const s
 static void flow_event(struct session_core *c, uint64_t flow, bool stopped)
 {
     uint32_t k = session_flow_find(&c->flows, flow);
-    if (flow == 0 || k == UINT32_MAX)
+    if (k == UINT32_MAX)
         return; /* a late report of a flow that was answered or forgotten */
     if (k & SESSION_FLOW_GUEST) {
         if (!stopped)
@@ -291,7 +305,7 @@ static void flow_event(struct session_core *c, uint64_t flow, bool stopped)
     struct session_conn *n = &c->conn[k];
     if (n->ses.flow == flow) {
         session_conn_event(c, n, &(struct conn_in){.ev = stopped ? CONN_EV_STOPPED : CONN_EV_ENDED});
-    } else if (n->req.flow == flow && !stopped) {
+    } else if (!stopped) { /* session_conn_check: of its request */
         session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_GONE});
     }
     session_dirty(c, session_entity_conn(c, n));
@@ -370,7 +384,7 @@ void session_condition(struct session_core *c)
     else if (!session_admitting(c))
         why = session_reason_of(WHY_DRAINING);
     else if (!session_inst_ready(c))
-        why = session_reason_of(session_inst_why(c) == WHY_NONE ? WHY_STARTING : session_inst_why(c));
+        why = session_reason_of(session_inst_why(c));
     else if (!all_listed(c, &missing))
         why = session_reason_of(WHY_NOT_LISTED);
     else if (need && !have)
@@ -690,8 +704,10 @@ void session_core_check(const struct session_core *c)
 
 bool session_core_cell(unsigned i, struct session_cell *ret)
 {
-    return i < SESSION_INST_CELLS ? session_inst_cell(i, ret)
-                                  : session_conn_cell(i - SESSION_INST_CELLS, ret);
+    if (i >= SESSION_INST_CELLS)
+        return session_conn_cell(i - SESSION_INST_CELLS, ret);
+    session_inst_cell(i, ret);
+    return true;
 }
 
 const uint64_t *session_core_cells(const struct session_core *c)

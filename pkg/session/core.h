@@ -100,7 +100,7 @@ struct session_answer {
     int code; /* as store_resp.code: BASE_OK, ENOTFOUND, EEXIST, ECONFLICT, EINVAL, EDENIED, EAGAIN (did not
                  land), EUNKNOWN (may have landed), ETIMEDOUT/EIO (a read failed) */
     base_time sent; /* CLOCK_BOOTTIME before the request was sent: t0 of a row proof */
-    size_t n_objects;
+    size_t n_objects; /* BASE_OK: 1, but a LIST has any number and a DELETE 0 or 1; without it, it was lost */
     const struct contract_object *objects; /* borrowed for the step */
 };
 struct session_request {

@@ -118,7 +118,7 @@ void session_door(struct session_core *c, const struct session_wait *request)
 void session_guest_told(struct session_core *c, struct session_guest *g, uint64_t ask_number,
                         const struct authority_answer *a, base_time t0)
 {
-    if (!g->used || ask_number == 0 || ask_number != g->ask)
+    if (!g->used || ask_number != g->ask)
         return; /* late */
     g->ask = 0;
     struct session_reason why = session_reason_of(WHY_NONE);
@@ -153,13 +153,12 @@ void session_guest_gone(struct session_core *c, struct session_guest *g)
 
 void session_guest_settle(struct session_core *c, struct session_guest *g)
 {
-    if (!g->used)
-        return;
+    assert(g->used);
     if (!session_admitting(c)) {
         struct session_wait w = g->w;
         leave(c, g);
         refuse(c, &w, NULL, session_reason_of(WHY_DRAINING));
-    } else if (c->now >= g->ask_by) {
+    } else { /* only a drain and time lead here */
         session_guest_told(c, g, g->ask, &(struct authority_answer){.verdict = AUTHORITY_UNAVAILABLE},
                            c->now);
     }

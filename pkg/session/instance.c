@@ -36,15 +36,13 @@ static const char *ev_name(enum inst_ev ev)
 bool session_inst_ready(const struct session_core *c)
 {
     const struct session_instance *i = &c->inst;
-    return i->state == INST_HELD && i->have_row && i->row.status.accepted_epoch == i->me.epoch &&
+    return i->state == INST_HELD && i->row.status.accepted_epoch == i->me.epoch &&
            base_uuid_eq(&i->row.status.accepted_process_id, &i->me.process_id);
 }
 
 enum session_why session_inst_why(const struct session_core *c)
 {
-    if (c->inst.state == INST_HELD)
-        return session_inst_ready(c) ? WHY_NONE : WHY_INSTANCE_NOT_ACCEPTED;
-    return c->inst.why;
+    return c->inst.state == INST_HELD ? WHY_INSTANCE_NOT_ACCEPTED : c->inst.why;
 }
 
 static void remember_sent(struct session_instance *i, int64_t boot_us)
@@ -202,10 +200,9 @@ static enum inst_state held(struct session_core *c, const struct contract_instan
     struct session_instance *i = &c->inst;
     i->row = *row;
     i->have_row = true;
-    int order = 0;
     i->row_at = c->now;
     if (i->have_watched && base_uuid_eq(&i->watched.meta.uid, &row->meta.uid) &&
-        base_rv_cmp(i->watched.meta.rv, row->meta.rv, &order) == BASE_OK && order > 0) {
+        session_version_below(row->meta.rv, i->watched.meta.rv)) {
         i->row =
             i->watched; /* the watch was faster than the answer; what it says is looked at right after this */
         session_dirty(c, ENTITY_INSTANCE);
@@ -251,11 +248,11 @@ static enum inst_state on_read(struct session_core *c, const struct session_in *
 {
     struct session_instance *i = &c->inst;
     const struct session_answer *an = &in->u.answer;
-    const struct contract_instance *row = an->n_objects > 0 ? &an->objects[0].u.instance : NULL;
-    if (an->code == BASE_ENOTFOUND || (an->code == BASE_OK && !row))
+    if (an->code == BASE_ENOTFOUND)
         return decide_anew(c, NULL);
     if (an->code != BASE_OK)
         return retry(c, WHY_API_UNAVAILABLE, session_backoff(c, i->tries++));
+    const struct contract_instance *row = &an->objects[0].u.instance;
     if (base_uuid_eq(&row->spec.process_id, &i->me.process_id)) {
         /* mine: a write of this identity whose answer was lost has landed, with the deadline of that
          * attempt's send */
@@ -296,7 +293,7 @@ static enum inst_state on_audited(struct session_core *c, const struct session_i
 static enum inst_state on_written(struct session_core *c, const struct session_in *in)
 {
     const struct session_answer *an = &in->u.answer;
-    if (an->code == BASE_OK && an->n_objects > 0)
+    if (an->code == BASE_OK)
         return held(c, &an->objects[0].u.instance);
     if (an->code == BASE_EEXIST || an->code == BASE_ECONFLICT || an->code == BASE_ENOTFOUND)
         return retry(c, WHY_INSTANCE_NOT_ACCEPTED, session_backoff(c, 0));
@@ -366,7 +363,7 @@ static enum session_why row_says(const struct session_core *c, const struct cont
         *ret_lost = true; /* a cloned machine */
         return WHY_INSTANCE_TAKEN;
     }
-    if (row->spec.release_time != 0 && i->state != INST_RELEASING)
+    if (row->spec.release_time != 0)
         return WHY_INSTANCE_LOST;
     if (row->meta.deleting != 0)
         return WHY_INSTANCE_DELETING;
@@ -501,9 +498,8 @@ static void renew_confirmed(struct session_core *c, int64_t boot_us)
 static bool apply(struct session_core *c, const struct contract_instance *row)
 {
     struct session_instance *i = &c->inst;
-    int order = 0;
     if (i->have_row && base_uuid_eq(&i->row.meta.uid, &row->meta.uid) &&
-        base_rv_cmp(row->meta.rv, i->row.meta.rv, &order) == BASE_OK && order < 0)
+        session_version_below(row->meta.rv, i->row.meta.rv))
         return false;
     i->row = *row;
     i->row_at = c->now;
@@ -515,11 +511,11 @@ static enum inst_state on_held_answer(struct session_core *c, const struct sessi
 {
     struct session_instance *i = &c->inst;
     const struct session_answer *an = &in->u.answer;
-    const struct contract_instance *row = an->n_objects > 0 ? &an->objects[0].u.instance : NULL;
     bool sent = i->renew == RENEW_SENT;
     if (an->code == BASE_ENOTFOUND)
         return down(c, WHY_INSTANCE_LOST, false);
-    if (an->code == BASE_OK && row) {
+    if (an->code == BASE_OK) {
+        const struct contract_instance *row = &an->objects[0].u.instance;
         bool lost, older = !apply(c, row);
         enum session_why why = row_says(c, &i->row, &lost);
         /* an answer that was asked for after a newer version was seen */
@@ -618,9 +614,9 @@ static enum inst_state on_releasing_answer(struct session_core *c, const struct 
 {
     struct session_instance *i = &c->inst;
     const struct session_answer *an = &in->u.answer;
-    const struct contract_instance *row = an->n_objects > 0 ? &an->objects[0].u.instance : NULL;
     i->ask = 0;
-    if (an->code == BASE_OK && row) {
+    if (an->code == BASE_OK) {
+        const struct contract_instance *row = &an->objects[0].u.instance;
         bool lost;
         (void)apply(c, row);
         if (row->spec.release_time != 0 || row_says(c, row, &lost) != WHY_NONE)
@@ -642,7 +638,7 @@ static enum inst_state on_releasing_time(struct session_core *c, const struct se
     struct session_instance *i = &c->inst;
     if (c->drain_gave_up || c->now >= held_end(c))
         return released(c);
-    if ((i->ask != 0 && c->now >= i->ask_by) || (i->ask == 0 && c->now >= i->retry_at))
+    if (c->now >= (i->ask != 0 ? i->ask_by : i->retry_at))
         ask_row(c);
     return INST_RELEASING;
 }
@@ -795,17 +791,15 @@ static const struct inst_cell {
             },
 };
 
-bool session_inst_cell(unsigned i, struct session_cell *ret)
+void session_inst_cell(unsigned i, struct session_cell *ret)
 {
     unsigned s = i / INST_EV_N, e = i % INST_EV_N;
-    if (s >= INST_STATE_N)
-        return false;
+    assert(i < SESSION_INST_CELLS);
     assert(table[s][e].fn);
     *ret = (struct session_cell){.machine = "instance",
                                  .state = session_inst_state_name((enum inst_state)s),
                                  .event = ev_name((enum inst_ev)e),
                                  .impossible = table[s][e].fn == illegal};
-    return true;
 }
 
 void session_inst_wake(struct session_core *c)
@@ -860,7 +854,6 @@ void session_inst_row(struct session_core *c, const struct contract_instance *ro
                       const char *rv)
 {
     struct session_instance *i = &c->inst;
-    int order = 0;
     if (strcmp(row->meta.name, i->name) != 0)
         return; /* another provider's, or of another name */
     i->in_cache = i->seen = !deleted;
@@ -870,7 +863,7 @@ void session_inst_row(struct session_core *c, const struct contract_instance *ro
         if (i->have_watched && (any || base_uuid_eq(&i->watched.meta.uid, &row->meta.uid)))
             i->have_watched = false;
         if (i->have_row && ((!any && !base_uuid_eq(&i->row.meta.uid, &row->meta.uid)) ||
-                            (base_rv_cmp(rv, i->row.meta.rv, &order) == BASE_OK && order < 0)))
+                            session_version_below(rv, i->row.meta.rv)))
             return; /* of an object before this one */
         session_inst_event(c, INST_EV_GONE, NULL);
         return;
@@ -878,7 +871,7 @@ void session_inst_row(struct session_core *c, const struct contract_instance *ro
     if (i->have_row)
         session_regress_listed(c, CONTRACT_INSTANCE, i->row.meta.rv, row->meta.rv);
     if (!i->have_watched || !base_uuid_eq(&i->watched.meta.uid, &row->meta.uid) ||
-        (base_rv_cmp(row->meta.rv, i->watched.meta.rv, &order) == BASE_OK && order > 0)) {
+        session_version_below(i->watched.meta.rv, row->meta.rv)) {
         i->watched = *row;
         i->have_watched = true;
     }
@@ -901,6 +894,7 @@ void session_inst_check(const struct session_core *c)
         assert(i->renewed > 0);
         assert(i->serial > 0);
     } else if (i->state != INST_RELEASED) {
+        assert(i->why != WHY_NONE || i->state == INST_INIT); /* who is not ready says why */
         assert(i->me.epoch == 0); /* nothing may be written in the name of an instance that is not held */
         assert(i->renewed == 0);
         assert(i->renew == RENEW_IDLE);

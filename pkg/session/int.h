@@ -560,9 +560,9 @@ void session_inst_row(struct session_core *c, const struct contract_instance *ro
                       const char *rv);
 void session_inst_wake(struct session_core *c);
 bool session_inst_ready(const struct session_core *c);
-enum session_why session_inst_why(const struct session_core *c);
+enum session_why session_inst_why(const struct session_core *c); /* why it is not ready */
 void session_inst_check(const struct session_core *c);
-bool session_inst_cell(unsigned i, struct session_cell *ret);
+void session_inst_cell(unsigned i, struct session_cell *ret);
 
 /* ---- regress.c
  * ------------------------------------------------------------------------------------------------------ */
@@ -626,6 +626,7 @@ bool session_service_row(struct session_core *c, const struct contract_service *
 struct session_service *session_service_of(struct session_core *c, struct session_conn *n);
 void session_claim_row(struct session_core *c, const struct contract_claim *row, bool deleted);
 /* Is version a older than b? Unknown versions are not. */
+bool session_version_below(const char *a, const char *b);
 bool session_older(const char *a, const char *b);
 /* Updates the view unless it is older; false = older: proves nothing and changes nothing. */
 bool session_claim_apply(struct session_core *c, struct session_conn *n, const struct contract_claim *row);

@@ -114,7 +114,7 @@ void session_policy_begin(struct session_core *c, struct session_conn *n)
 
 void session_policy_refresh(struct session_core *c, struct session_conn *n)
 {
-    if (n->policy.ask != 0 || c->now < n->policy.at || n->policy.question == AUTHORITY_ASK_NONE)
+    if (n->policy.ask != 0 || c->now < n->policy.at) /* never, when there is nothing to ask (plan) */
         return;
     struct authority_ask a = {.question = n->policy.question,
                               .uid = session_uuid(c),
@@ -158,12 +158,12 @@ static void refreshed(struct session_core *c, struct session_conn *n, const stru
 void session_policy_told(struct session_core *c, struct session_conn *n, uint64_t ask,
                          const struct authority_answer *a, base_time t0)
 {
-    if (!n->used || ask == 0 || ask != n->policy.ask)
+    if (!n->used || ask != n->policy.ask)
         return; /* late */
     n->policy.ask = 0;
     if (n->state == CONN_ASKING)
         session_conn_event(c, n, &(struct conn_in){.ev = CONN_EV_TOLD, .told = a, .t0 = t0});
-    else if (n->state == CONN_FORWARDING && n->policy.flow == n->ses.flow)
+    else /* FORWARDING, and about its session: session_conn_check */
         refreshed(c, n, a, t0);
 }
 

@@ -28,40 +28,33 @@ base_time session_regress_end(const struct session_core *c)
 
 bool session_regressed(const struct session_core *c)
 {
-    return c->regressed_at != 0 && c->now < session_regress_end(c) && !base_mutant("regress.wait");
+    return c->now < session_regress_end(c) && !base_mutant("regress.wait");
 }
 
 /* By name, whatever the UID: an object that was made again has a version above the one before it. */
 void session_regress_listed(struct session_core *c, enum contract_kind kind, const char *known,
                             const char *rv)
 {
-    int order = 0;
-    if (c->list_rv[kind][0] == '\0' || known[0] == '\0' || base_mutant("regress.listed"))
-        return;
-    bool newer = base_rv_cmp(known, rv, &order) == BASE_OK && order > 0;
-    bool covered = base_rv_cmp(known, c->list_rv[kind], &order) == BASE_OK && order <= 0;
-    if (newer && covered)
+    const char *list = c->list_rv[kind];
+    bool covered = session_version_below(known, list) || strcmp(known, list) == 0;
+    if (covered && session_version_below(rv, known) && !base_mutant("regress.listed"))
         c->regress_due = true;
 }
 
 void session_regress_answer(struct session_core *c, const char *known, base_time known_at, const char *rv,
                             base_time sent)
 {
-    int order = 0;
-    if (known[0] == '\0' || base_mutant("regress.read"))
-        return;
     if (sent <= known_at && !base_mutant("regress.read-before"))
         return; /* the newer one came while this was on its way */
-    if (base_rv_cmp(rv, known, &order) == BASE_OK && order < 0)
+    if (session_version_below(rv, known) && !base_mutant("regress.read"))
         c->regress_due = true;
 }
 
 /* A connector's row is remembered beyond its claim: it is read again for the next request. */
 void session_claim_seen(struct session_core *c, struct session_conn *n, const struct contract_claim *row)
 {
-    int order = 1;
-    if (n->known.rv[0] != '\0' && base_prefix_eq(&n->known.prefix, &row->spec.prefix) &&
-        base_rv_cmp(row->meta.rv, n->known.rv, &order) == BASE_OK && order <= 0)
+    if (base_prefix_eq(&n->known.prefix, &row->spec.prefix) &&
+        (session_version_below(row->meta.rv, n->known.rv) || strcmp(row->meta.rv, n->known.rv) == 0))
         return;
     n->known.prefix = row->spec.prefix;
     (void)base_copy(n->known.rv, sizeof n->known.rv, row->meta.rv);
@@ -103,7 +96,8 @@ static void forget_conn(struct session_conn *n)
     n->known.rv[0] = '\0';
     memset(&n->attempt, 0, sizeof n->attempt); /* another process has nothing to release */
     memset(n->unknown, 0, sizeof n->unknown);
-    n->denied_since = n->closing_since = 0;
+    n->denied_process = (struct base_uuid){{0}};
+    n->closing_since = 0;
     n->seen_epoch = 0;
     n->acquire_refused = false;
     n->report.ask = 0; /* it was only a report */

@@ -56,7 +56,7 @@ void session_release(struct session_core *c, const struct base_prefix *prefix, c
 void session_release_claim(struct session_core *c, struct session_conn *n, const char *reason)
 {
     struct session_claim *k = &n->claim;
-    if (!base_uuid_is_zero(&k->uid) && k->identity == c->inst.serial && !k->released)
+    if (k->identity == c->inst.serial && !k->released)
         session_release(c, &k->prefix, &k->uid, &k->lease_uuid, k->epoch, reason,
                         n->ses.flow != 0 ? &n->ses.correlation : &n->req.correlation);
     uint64_t identity = k->identity;
@@ -92,11 +92,10 @@ static struct session_audit *record(struct session_core *c, struct session_job *
 
 static void read_done(struct session_core *c, struct session_job *j, const struct session_answer *an)
 {
-    const struct contract_claim *row = an->n_objects > 0 ? &an->objects[0].u.claim : NULL;
+    const struct contract_claim *row = an->code == BASE_OK ? &an->objects[0].u.claim : NULL;
     struct lease_ask ask = {
         .op = LEASE_RELEASE, .me = &c->inst.me, .epoch = j->epoch, .lease_uuid = &j->lease_uuid};
-    if (an->code == BASE_ENOTFOUND || !row ||
-        (!base_uuid_eq(&row->meta.uid, &j->uid) && !base_mutant("release.uid"))) {
+    if (!row || (!base_uuid_eq(&row->meta.uid, &j->uid) && !base_mutant("release.uid"))) {
         finish(c, j); /* gone: nothing of ours is left */
         return;
     }
@@ -123,7 +122,7 @@ static void read_done(struct session_core *c, struct session_job *j, const struc
 
 void session_job_answer(struct session_core *c, struct session_job *j, const struct session_answer *an)
 {
-    if (j->state == JOB_FREE || an->ask != j->ask || j->ask == 0)
+    if (j->state == JOB_FREE || an->ask != j->ask)
         return; /* late */
     j->ask = 0;
     bool answered = an->code == BASE_OK || an->code == BASE_ENOTFOUND;
@@ -144,13 +143,10 @@ void session_job_answer(struct session_core *c, struct session_job *j, const str
 
 void session_job_settle(struct session_core *c, struct session_job *j)
 {
-    if (j->state == JOB_FREE)
-        return;
+    assert(j->state != JOB_FREE);
     if (j->identity != c->inst.serial || c->drain_gave_up)
         finish(c, j);
-    else if (j->state == JOB_RETRY && c->now >= j->retry_at)
-        read_row(c, j);
-    else if (j->state != JOB_RETRY && c->now >= j->ask_by)
+    else /* the pause is over, or the answer is lost */
         read_row(c, j);
     session_job_wake(c, j);
 }

@@ -112,8 +112,6 @@ void session_report_opened(struct session_core *c, struct session_conn *n)
 
 void session_report_closed(struct session_core *c, struct session_conn *n)
 {
-    if (n->ses.generation == 0 || n->report.counter != n->ses.generation || n->report.closed)
-        return;
     n->report.closed = n->report.session = true;
     n->report.until = c->wall;
     due(c, n, BASE_SEC);
@@ -203,7 +201,7 @@ void session_report_answer(struct session_core *c, struct session_conn *n, const
 {
     struct session_report *r = &n->report;
     r->ask = 0;
-    if (an->code == BASE_OK && an->n_objects > 0)
+    if (an->code == BASE_OK)
         (void)session_binding_row(c, &an->objects[0].u.binding);
     if (n->saying) { /* say_at says when to look again */
         n->saying = false;

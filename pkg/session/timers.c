@@ -161,7 +161,7 @@ void session_flows_fini(struct session_flows *f)
 void session_flow_put(struct session_flows *f, uint64_t flow, uint32_t conn)
 {
     uint32_t i = home(f, flow);
-    while (f->slot[i].flow != 0 && f->slot[i].flow != flow)
+    while (f->slot[i].flow != 0) /* nobody puts one twice (legal, core.c) */
         i = (i + 1) & f->mask;
     f->slot[i] = (struct session_flow){.flow = flow, .conn = conn};
 }
