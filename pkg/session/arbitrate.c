@@ -142,6 +142,10 @@ enum conn_state session_on_read(struct session_core *c, struct session_conn *n, 
     n->arb_uid = n->b.uid;
     (void)base_copy(n->arb_rv, sizeof n->arb_rv, n->b.rv);
     if (!n->b.has_prefix) {
+        /* The connector's own rows first, whatever came of a list of the VPC before: this one says nothing of
+         * what is free there. */
+        if (n->candidate == NO_CANDIDATE && !base_mutant("arbitration.vpc-list"))
+            n->candidate = AUTHORITY_CANDIDATES;
         struct session_fx *fx = session_fx(c, SESSION_FX_LIST);
         n->ask = fx->u.store.ask = session_ask(c, me(c, n));
         fx->u.store.kind = CONTRACT_CLAIM;

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arbitration where it is crowded or odd: every desk taken, pools that are nearly full, rows of others that a
+ * list shows, rows that change while they are looked at, and an end to all trying.
+ */
+#include "session/fake_test.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static bool refused_with(const struct w_flow *f, int status, const char *reason)
+{
+    return f->status == status && strncmp(f->reason, reason, strlen(reason)) == 0 &&
+           f->reason[strlen(reason)] == ':';
+}
+
+static bool conn_is(struct world *w, void *arg)
+{
+    return strcmp(world_state(w, 0), arg) == 0;
+}
+
+static void until_state(struct world *w, const char *state)
+{
+    char text[24];
+    base_copy(text, sizeof text, state);
+    cr_assert_geq(world_until(w, 30 * W_SEC, conn_is, text), 0, "%s instead of %s", world_state(w, 0), state);
+}
+
+static struct session_conn *conn_of(struct world *w)
+{
+    struct session_conn *n = session_conn_find(w->node[0].core, "acme.site1");
+    cr_assert_not_null(n);
+    return n;
+}
+
+/* A row of that tenant and connector, held on a node that nobody knows. */
+static struct contract_object *row_of(struct world *w, const char *tenant, const char *connector,
+                                      const struct base_prefix *p)
+{
+    struct contract_object o = {.kind = CONTRACT_CLAIM};
+    struct contract_claim_spec *s = &o.u.claim.spec;
+    s->prefix = *p;
+    contract_claim_name(o.u.meta.name, p);
+    base_copy(s->provider, sizeof s->provider, "masque");
+    base_copy(s->tenant, sizeof s->tenant, tenant);
+    base_copy(s->vpc, sizeof s->vpc, "vpc-a");
+    base_copy(s->connector, sizeof s->connector, connector);
+    base_copy(s->service.name, sizeof s->service.name, "svc-a");
+    base_copy(s->attachment.name, sizeof s->attachment.name, "masque.edge9.vpc-a");
+    s->service.uid = world_uuid(w);
+    s->attachment.uid = world_uuid(w);
+    s->lease_uuid = world_uuid(w);
+    s->epoch = 1;
+    base_copy(s->holder.instance, sizeof s->holder.instance, "masque.edge9");
+    base_copy(s->holder.node, sizeof s->holder.node, "edge9");
+    s->holder.instance_uid = world_uuid(w);
+    s->holder.instance_epoch = 1;
+    s->holder.process_id = world_uuid(w);
+    s->holder.boot_id = world_uuid(w);
+    s->acquire_time = 1;
+    s->lease_seconds = s->max_lease_seconds = 30;
+    s->correlation.b[0] = 1;
+    return world_put(w, &o);
+}
+
+static void over(struct contract_object *o)
+{
+    o->u.claim.spec.release_time = 1;
+    o->u.claim.status.closed_epoch = o->u.claim.spec.epoch;
+    o->u.claim.status.closed_reason = CONTRACT_CLOSED_CONFIRMED;
+}
+
+static struct base_prefix prefix(const char *text)
+{
+    struct base_prefix p;
+    cr_assert_eq(base_prefix_parse(&p, base_str_of(text)), BASE_OK);
+    return p;
+}
+
+static struct base_prefix candidate(struct world *w, uint64_t i)
+{
+    struct base_prefix p;
+    struct contract_object *s = world_get(w, "svc-a");
+    cr_assert_eq(authority_candidate(&p, "acme", "site1", "vpc-a", &s->u.service.pool, i), BASE_OK);
+    return p;
+}
+
+static void reserve(struct world *w, const char *binding, const struct base_prefix *p)
+{
+    struct contract_object *b = world_get(w, binding);
+    b->u.binding.status.has_prefix = true;
+    b->u.binding.status.prefix = *p;
+    world_touch(w, b);
+}
+
+static struct world *small_pool(const char *pool)
+{
+    struct world *w = world_new();
+    world_service(w, "svc-a", pool);
+    world_binding(w, "acme", "site1", "svc-a", W_URI);
+    world_node(w, 0);
+    world_agent_start(w, 0);
+    world_run(w, W_SEC);
+    return w;
+}
+
+/* Once the candidates were all taken and the VPC's claims were to decide, they decided with whatever list
+ * came next, also with the next request's list of the connector's own rows, which is empty: the first
+ * candidate looked free, was not, and so on without end. */
+Test(session_arbitrate, a_list_of_the_vpc_that_failed_is_not_taken_from_the_next_list)
+{
+    for (int lost = 0; lost < 2; lost++) { /* no list; or a prefix that somebody else is faster with */
+        struct world *w = small_pool("fd12:0:0:1::/89"); /* 127 usable */
+        for (uint64_t i = 0; i < 66; i++) {
+            char name[16];
+            struct base_prefix p = candidate(w, i);
+            base_fmt(name, sizeof name, "other%u", (unsigned)i);
+            (void)row_of(w, "acme", name, &p);
+        }
+        struct session_conn *n = conn_of(w);
+        uint64_t flow = world_connect(w, 0, W_URI);
+        for (int i = 0; i < 8000 && (n->state != CONN_LISTING || n->candidate != UINT32_MAX); i++)
+            world_run(w, W_MS);
+        cr_assert_eq(n->state, CONN_LISTING);
+        if (lost) {
+            until_state(w, "Reserving");
+            struct base_prefix p = candidate(w, 66);
+            (void)row_of(w, "acme", "faster", &p);
+        } else {
+            struct session_in in = {.ev = SESSION_EV_ANSWER};
+            in.u.answer.ask = n->ask;
+            in.u.answer.code = BASE_EIO;
+            world_event(w, 0, &in);
+            cr_assert(refused_with(world_flow(w, flow), 503, "APIUnavailable"));
+            flow = world_connect(w, 0, W_URI);
+        }
+        world_run(w, 3 * W_SEC);
+        struct w_flow *f = world_flow(w, flow);
+        cr_assert_eq(f->status, 200, "%d: %s %s", lost, world_state(w, 0), f->reason);
+        struct base_prefix want = candidate(w, lost ? 67 : 66);
+        cr_assert(base_prefix_eq(&f->admit.u.admit.prefix, &want), "%d", lost);
+        world_free(w);
+    }
+}
+
+/* ---- tables that are full
+ * ------------------------------------------------------------------------------------------------ */
+Test(session_arbitrate, every_desk_taken)
+{
+    enum { LAST = SESSION_DESKS, OUTSIDE, N };
+    struct world *w = world_new();
+    uint64_t flow[N];
+    char uri[N][32];
+    world_service(w, "svc-a", "fd12:0:0:1::/64");
+    for (unsigned i = 0; i < N; i++) {
+        char name[16], text[64], object[32];
+        base_fmt(name, sizeof name, "s%u", i);
+        base_fmt(object, sizeof object, "acme.s%u", i);
+        base_fmt(uri[i], sizeof uri[i], "spiffe://acme/s%u", i);
+        base_fmt(text, sizeof text, i == OUTSIDE ? "fd99::/96" : "fd12:0:0:1:%x::/96", i + 1);
+        struct base_prefix p = prefix(text);
+        world_binding(w, "acme", name, "svc-a", uri[i]);
+        if (i != OUTSIDE)
+            reserve(w, object, &p);
+        struct contract_object *k = row_of(w, "acme", name, &p);
+        if (i != OUTSIDE)
+            over(k);
+    }
+    world_node(w, 0)->cfg.max_connectors = N;
+    world_agent_start(w, 0);
+    world_run(w, W_SEC);
+    struct session_core *c = w->node[0].core;
+    w->node[0].audit_silent = true;
+    for (unsigned i = 0; i < SESSION_DESKS; i++)
+        flow[i] = world_connect(w, 0, uri[i]);
+    world_run(w, 100 * W_MS);
+    cr_assert_eq(c->n_desk_free, 0);
+    flow[LAST] = world_connect(w, 0, uri[LAST]);
+    flow[OUTSIDE] = world_connect(w, 0, uri[OUTSIDE]);
+    world_run(w, 100 * W_MS);
+    cr_assert_eq(session_conn_find(c, "acme.s64")->state, CONN_RETRYING,
+                 "it is read again when there is room");
+    cr_assert(refused_with(world_flow(w, flow[OUTSIDE]), 503, "Overloaded"), "%s",
+              world_flow(w, flow[OUTSIDE])->reason);
+    w->node[0].audit_silent = false;
+    world_run(w, 7 * W_SEC); /* the records are given up, and their desks */
+    cr_assert(refused_with(world_flow(w, flow[0]), 503, "AuditUnavailable"));
+    cr_assert_eq(world_flow(w, flow[LAST])->status, 200, "%s", world_flow(w, flow[LAST])->reason);
+    world_free(w);
+}
+
+Test(session_arbitrate, rows_that_change_all_the_time_are_given_up)
+{
+    for (int claim = 0; claim < 2; claim++) {
+        struct world *w = world_usual(1);
+        uint64_t flow = world_connect(w, 0, W_URI);
+        struct w_flow *f = world_flow(w, flow);
+        for (int i = 0; i < 9000 && f->status == 0; i++) {
+            if (claim)
+                w->node[0].write_fault[CONTRACT_CLAIM] = W_CONFLICT;
+            else
+                world_touch(w, world_get(w, "acme.site1"));
+            world_run(w, W_MS);
+        }
+        cr_assert(refused_with(f, 503, "ArbitrationBusy"), "%d: %s", claim, f->reason);
+        cr_assert_lt(f->answered - f->asked, SESSION_REQUEST_WAIT, "before its time is up");
+        cr_assert_str_eq(world_state(w, 0), "Idle");
+        w->node[0].write_fault[CONTRACT_CLAIM] = W_NO_FAULT;
+        cr_assert_eq(world_session(w, 0)->status, 200);
+        world_free(w);
+    }
+}
+
+Test(session_arbitrate, a_pool_that_has_no_room_for_a_prefix)
+{
+    struct world *w = small_pool("fd12:0:0:1::/96"); /* as CRDs once allowed */
+    struct w_flow *f = world_session(w, 0);
+    cr_assert(refused_with(f, 503, "PoolExhausted"), "%s", f->reason);
+    cr_assert_eq(w->node[0].writes[CONTRACT_BINDING] + w->node[0].writes[CONTRACT_CLAIM], 0);
+    world_free(w);
+}
+
+/* ---- rows of others
+ * ------------------------------------------------------------------------------------------------------ */
+Test(session_arbitrate, a_list_that_shows_rows_of_others)
+{
+    enum { TENANT, CONNECTOR, PROVIDER, OVER, N };
+    struct world *w = world_usual(1);
+    uint64_t flow = world_connect(w, 0, W_URI);
+    until_state(w, "Listing");
+    struct contract_object rows[N];
+    for (int i = 0; i < N; i++) {
+        char text[64];
+        base_fmt(text, sizeof text, "fd12:0:0:1:%x::/96", i + 1);
+        struct base_prefix p = prefix(text);
+        struct contract_object *o =
+            row_of(w, i == TENANT ? "umbra" : "acme", i == CONNECTOR ? "site2" : "site1", &p);
+        if (i == PROVIDER)
+            base_copy(o->u.claim.spec.provider, sizeof o->u.claim.spec.provider, "other");
+        if (i == OVER)
+            over(o);
+        rows[i] = *o;
+    }
+    struct session_in in = {.ev = SESSION_EV_ANSWER};
+    in.u.answer.ask = conn_of(w)->ask;
+    in.u.answer.sent = w->now;
+    in.u.answer.n_objects = N;
+    in.u.answer.objects = rows;
+    world_event(w, 0, &in);
+    world_run(w, W_SEC);
+    struct base_prefix want = candidate(w, 0);
+    cr_assert_eq(world_flow(w, flow)->status, 200, "%s", world_flow(w, flow)->reason);
+    cr_assert(base_prefix_eq(&world_flow(w, flow)->admit.u.admit.prefix, &want));
+    for (int i = 0; i < N; i++)
+        cr_assert_str_eq(world_get(w, rows[i].u.meta.name)->u.meta.rv, rows[i].u.meta.rv, "%d", i);
+    world_free(w);
+}
+
+Test(session_arbitrate, a_reservation_where_somebody_else_s_row_is)
+{
+    for (int outside = 0; outside < 2; outside++) {
+        for (int i = 0; i < 3; i++) {
+            struct world *w = world_usual(1);
+            struct base_prefix p = prefix(outside ? "fd99::/96" : "fd12:0:0:1:5::/96");
+            struct contract_object *o = row_of(w, i == 0 ? "umbra" : "acme", i == 1 ? "site2" : "site1", &p);
+            if (i == 2)
+                base_copy(o->u.claim.spec.provider, sizeof o->u.claim.spec.provider, "other");
+            struct contract_object was = *o;
+            reserve(w, "acme.site1", &p);
+            world_run(w, 20 * W_MS);
+            struct w_flow *f = world_session(w, 0);
+            cr_assert_eq(f->status, 200, "%d: %s", i, f->reason);
+            cr_assert_not(base_prefix_eq(&f->admit.u.admit.prefix, &p));
+            cr_assert_str_eq(world_get(w, was.u.meta.name)->u.meta.rv, was.u.meta.rv, "%d: it is left alone",
+                             i);
+            world_free(w);
+        }
+    }
+}
+
+/* ---- what changes meanwhile
+ * ------------------------------------------------------------------------------------------------ */
+Test(session_arbitrate, a_reservation_that_is_refused_or_has_no_binding_any_more)
+{
+    struct world *w = world_usual(1);
+    w->node[0].write_fault[CONTRACT_BINDING] = W_INVALID;
+    struct w_flow *f = world_session(w, 0);
+    cr_assert(refused_with(f, 503, "ReservationRefused"), "%s", f->reason);
+    w->node[0].watch_silent[CONTRACT_BINDING] = true;
+    uint64_t flow = world_connect(w, 0, W_URI);
+    until_state(w, "Listing");
+    world_delete(w, "acme.site1");
+    world_run(w, W_SEC);
+    cr_assert(refused_with(world_flow(w, flow), 403, "NoBinding"), "%s", world_flow(w, flow)->reason);
+    cr_assert_eq(w->node[0].writes[CONTRACT_CLAIM], 0);
+    world_free(w);
+}
+
+Test(session_arbitrate, a_reservation_that_moves_while_its_row_is_read)
+{
+    struct world *w = world_usual(1);
+    struct base_prefix p = prefix("fd12:0:0:1:5::/96"), q = prefix("fd12:0:0:1:6::/96");
+    (void)row_of(w, "acme", "site2", &p); /* of no use: the reservation would be cleared */
+    reserve(w, "acme.site1", &p);
+    world_run(w, 20 * W_MS);
+    w->node[0].read_fault[CONTRACT_CLAIM] = W_SLOW;
+    uint64_t flow = world_connect(w, 0, W_URI);
+    world_run(w, 50 * W_MS);
+    reserve(w, "acme.site1", &q);
+    world_run(w, 2 * W_SEC);
+    struct w_flow *f = world_flow(w, flow);
+    cr_assert_eq(f->status, 200, "%s", f->reason);
+    cr_assert(base_prefix_eq(&f->admit.u.admit.prefix, &q), "the new reservation is not cleared");
+    world_free(w);
+}
+
+Test(session_arbitrate, a_service_that_goes_while_the_row_is_read)
+{
+    struct world *w = world_usual(1);
+    w->node[0].write_fault[CONTRACT_CLAIM] = W_CONFLICT;
+    uint64_t flow = world_connect(w, 0, W_URI);
+    until_state(w, "Claiming");
+    w->node[0].read_fault[CONTRACT_CLAIM] = W_SLOW;
+    until_state(w, "Checking");
+    unsigned writes = w->node[0].writes[CONTRACT_CLAIM];
+    world_delete(w, "svc-a");
+    world_run(w, W_SEC);
+    cr_assert(refused_with(world_flow(w, flow), 503, "NoService"), "%s", world_flow(w, flow)->reason);
+    cr_assert_eq(w->node[0].writes[CONTRACT_CLAIM], writes);
+    world_free(w);
+}
+
+/* The wait for another agent's closing takeover counts from when this one was seen: by its object and its
+ * lease, of which a third agent may make new ones. */
+Test(session_arbitrate, another_closing_takeover_begins_the_wait_anew)
+{
+    for (int again = 0; again < 2; again++) {
+        struct world *w = world_usual(1);
+        struct base_prefix p = prefix("fd99::/96");
+        struct contract_object *k = row_of(w, "acme", "site1", &p);
+        char old[CONTRACT_NAME_SIZE];
+        base_copy(old, sizeof old, k->u.meta.name);
+        k->u.claim.spec.release_time = k->u.claim.spec.acquire_time;
+        reserve(w, "acme.site1", &p);
+        for (int i = 0; i < 5; i++) { /* W is 33 s, and a few seconds for a foundation's writes */
+            (void)world_connect(w, 0, W_URI);
+            world_run(w, 6 * W_SEC);
+        }
+        struct contract_object next = *world_get(w, old);
+        cr_assert_eq(next.u.claim.spec.epoch, 1);
+        if (again) { /* deleted and made again, by somebody who restores a backup */
+            next.u.meta.uid = (struct base_uuid){{0}};
+            world_delete(w, old);
+            (void)world_put(w, &next);
+        } else {
+            world_get(w, old)->u.claim.spec.lease_uuid = world_uuid(w);
+            world_touch(w, world_get(w, old));
+        }
+        for (int i = 0; i < 5; i++) {
+            (void)world_connect(w, 0, W_URI);
+            world_run(w, 6 * W_SEC);
+            cr_assert_eq(world_claim(w, old)->spec.epoch, 1, "%d: after %d s", again, 6 * (i + 1));
+        }
+        for (int i = 0; i < 3; i++) {
+            (void)world_connect(w, 0, W_URI);
+            world_run(w, 6 * W_SEC);
+        }
+        cr_assert_eq(world_claim(w, old)->spec.epoch, 2, "in the end it is closed all the same");
+        world_free(w);
+    }
+}
+
+/* Our nonce in the row means that our write landed, unless what it gave has ended since. */
+Test(session_arbitrate, a_nonce_of_ours_that_is_worth_nothing_any_more)
+{
+    enum { IDENTITY_ENDED, MADE_AGAIN, RELEASED_BY_HAND, N };
+    for (int i = 0; i < N; i++) {
+        struct world *w = world_usual(1);
+        struct w_node *n = &w->node[0];
+        int64_t landed = 1;
+        if (i == MADE_AGAIN) {
+            world_end(w, world_session(w, 0)->flow);
+            world_run(w, 3 * W_SEC);
+            landed = 2;
+        }
+        n->watch_silent[CONTRACT_CLAIM] = true;
+        n->write_fault[CONTRACT_CLAIM] = W_LANDED;
+        uint64_t flow = world_connect(w, 0, W_URI);
+        until_state(w, "Retrying");
+        char name[CONTRACT_NAME_SIZE];
+        contract_claim_name(name, &conn_of(w)->want);
+        struct contract_object *o = world_get(w, name), copy;
+        struct base_uuid lease = o->u.claim.spec.lease_uuid;
+        cr_assert_eq(o->u.claim.spec.epoch, landed);
+        struct session_in lost = {.ev = SESSION_EV_TUN_LOST};
+        switch (i) {
+        case IDENTITY_ENDED:
+            lost.u.tun.tun_id = n->core->att[0].tun_id;
+            world_event(w, 0, &lost);
+            break;
+        case MADE_AGAIN:
+            copy = *o;
+            copy.u.meta.uid = (struct base_uuid){{0}};
+            world_delete(w, name);
+            (void)world_put(w, &copy);
+            break;
+        case RELEASED_BY_HAND:
+            o->u.claim.spec.release_time = 1;
+            world_touch(w, o);
+            break;
+        }
+        n->watch_silent[CONTRACT_CLAIM] = false;
+        world_run(w, 4 * W_SEC);
+        cr_assert_eq(world_flow(w, flow)->status, 200, "%d: %s", i, world_flow(w, flow)->reason);
+        cr_assert_eq(world_claim(w, name)->spec.epoch, landed + 1, "%d", i);
+        cr_assert_not(base_uuid_eq(&world_claim(w, name)->spec.lease_uuid, &lease), "%d", i);
+        world_free(w);
+    }
+}
