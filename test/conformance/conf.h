@@ -142,6 +142,7 @@ void conf_push(base_time d); /* moves the time forward */
 void conf_turn(struct conf *t);
 void conf_settle(struct conf *t, unsigned ms); /* for what must not happen */
 struct masque_h3_stats conf_stats(const struct conf *t);
+uint64_t conf_drop_queue(const struct conf *t); /* of the transport in question */
 /* Answers a request that is held: CONF_ACCEPT or CONF_REFUSE. */
 void conf_decide(struct conf *t, uint64_t flow, enum conf_answer a);
 
@@ -150,6 +151,7 @@ struct conf_client *conf_client(struct conf *t);                                
 struct testclient *conf_h3(struct conf_client *c);
 /* HTTP/2: the server's value of a setting (after `ready`). */
 uint32_t conf_h2_setting(struct conf_client *c, int id);
+void conf_h2_send_setting(struct conf_client *c, int id, uint32_t value); /* the client's */
 /* A good request with this path (NULL = `*` and `*`) and one more field (NULL = none). */
 size_t conf_request(struct conf_client *c, const char *path, const char *name, const char *value);
 /* A client with a tunnel: 200 and both first capsules are there. Its stream is 0, its /96 conf_prefix(1). */

@@ -413,6 +413,12 @@ uint32_t conf_h2_setting(struct conf_client *c, int id)
     return nghttp2_session_get_remote_settings(((struct h2 *)c->impl)->http, (nghttp2_settings_id)id);
 }
 
+void conf_h2_send_setting(struct conf_client *c, int id, uint32_t value)
+{
+    const nghttp2_settings_entry iv = {id, value};
+    CHECK(nghttp2_submit_settings(((struct h2 *)c->impl)->http, 0, &iv, 1) == 0, "setting %d", id);
+}
+
 const struct conf_transport conf_h2_transport = {.name = "HTTP/2",
                                                  .id = CONF_H2,
                                                  .open = h2_open,

@@ -176,6 +176,19 @@ static void h3_client_setting_has_no_effect(struct conf *t)
     CHECK(t->n_flow == 2, "without it the request is another one");
 }
 
+static void h2_client_setting_has_no_effect(struct conf *t)
+{
+    enum { ENABLE_CONNECT_PROTOCOL = 8 };
+    struct conf_client *c = conf_client(t);
+    conf_h2_send_setting(c, ENABLE_CONNECT_PROTOCOL, 0);
+    size_t s = conf_request(c, NULL, NULL, NULL);
+    WAIT(t, conf_status(c, s) == 200);
+    conf_h2_send_setting(c, ENABLE_CONNECT_PROTOCOL, 1);
+    conf_settle(t, 20);
+    conf_alive(c, s);
+    CHECK(conf_h2_setting(c, ENABLE_CONNECT_PROTOCOL) == 1, "the server took its own back");
+}
+
 static void no_datagram_before_settings(struct conf *t)
 {
     uint8_t rq[300];
@@ -468,6 +481,8 @@ const struct conf_case conf_opening[] = {
      "enable_connect_protocol", CONF_BOTH, enable_connect_protocol},
     {"1a.4", "RFC 8441 3", "MUST", "that setting from a client has no effect",
      "h3_client_setting_has_no_effect", CONF_H3, h3_client_setting_has_no_effect},
+    {"1a.25", "RFC 8441 3", "MUST", "the same over HTTP/2", "h2_client_setting_has_no_effect", CONF_H2,
+     h2_client_setting_has_no_effect},
     {"1a.5", "RFC 9297 2.1.1", "MUST", "SETTINGS_H3_DATAGRAM = 1 is sent", "h3_datagram_setting", CONF_H3,
      h3_datagram_setting},
     {"1a.6", "RFC 9221 3", "SHOULD", "max_datagram_frame_size is 65535", "h3_datagram_parameter", CONF_H3,

@@ -199,6 +199,14 @@ struct masque_h3_stats conf_stats(const struct conf *t)
     return h3;
 }
 
+uint64_t conf_drop_queue(const struct conf *t)
+{
+    struct masque_h3_stats h3;
+    struct masque_h2_stats h2;
+    masque_endpoint_stats(t->d->ends, &h3, &h2);
+    return t->tr->id == CONF_H3 ? h3.drop_queue : h2.drop_queue;
+}
+
 /* ---- turns ---- */
 void conf_turn(struct conf *t)
 {
