@@ -69,6 +69,9 @@ void bench_server_priority(const struct bench_server *s, bool high);
 /* Packets of BENCH_PACKET bytes that its device has given to the kernel. */
 uint64_t bench_server_to_vpc(const struct bench_server *s);
 void bench_die(const char *what);
+/* From now on `what` of `who` has BENCH_PATIENCE seconds (environment; 120): then the run ends and says so,
+ * wherever it waits. Another call, or NULL, begins anew. */
+void bench_watch(const char *who, const char *what);
 int64_t bench_now(void); /* CLOCK_MONOTONIC, ns */
 
 /* ---- traffic.c ---- */

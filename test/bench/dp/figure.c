@@ -79,6 +79,7 @@ struct bench_figures *bench_figures_new(const char *file)
 int bench_figures_end(struct bench_figures *f)
 {
     unsigned failed = f->failed;
+    bench_watch(NULL, NULL);
     bench_note(f, "bench: %u of %u figures hold; exceptions in KNOWN_LIMITS.md: %u", f->n - failed, f->n,
                f->exceptions);
     if (f->file)

@@ -20,7 +20,8 @@ static void ignore(void *arg, const uint8_t *pkt, size_t len)
 
 static void set_up(const struct bench_server *s, const struct bench_dirs *d, struct bench_client **c)
 {
-    int64_t until = bench_now() + 10000 * BENCH_TIME_MS;
+    int64_t until = bench_now() + 30000 * BENCH_TIME_MS;
+    bench_watch(s->name, "one more session");
     *c = bench_client_new(s->port, d->pki, "site-1", BENCH_H3, ignore, NULL);
     while (!bench_client_open(*c) && !bench_client_ended(*c) && bench_now() < until) {
         (void)usleep(50);
@@ -180,6 +181,7 @@ double bench_tls_alone(const char *pki)
                                      client = load(pki, "site-1", "edge-ca");
     struct end s = {&up, &down}, c = {&down, &up};
     int64_t spent = 0;
+    bench_watch("GnuTLS alone", "its handshakes");
     for (unsigned i = 0; i < HANDSHAKES; i++) {
         int a = GNUTLS_E_AGAIN, b = GNUTLS_E_AGAIN;
         unsigned status = 0;

@@ -24,6 +24,27 @@ void bench_die(const char *what)
     exit(1);
 }
 
+static char watched[160];
+
+static void on_alarm(int sig)
+{
+    (void)!write(2, watched, strnlen(watched, sizeof watched));
+    _exit(1); /* the servers end with their parent */
+}
+
+void bench_watch(const char *who, const char *what)
+{
+    const char *text = getenv("BENCH_PATIENCE");
+    unsigned long patience = text ? strtoul(text, NULL, 10) : 0;
+    patience = patience > 0 && patience < 86400 ? patience : 120;
+    (void)alarm(0);
+    if (!who)
+        return;
+    (void)snprintf(watched, sizeof watched, "bench: %s: %s did not end within %lu s\n", who, what, patience);
+    (void)signal(SIGALRM, on_alarm);
+    (void)alarm((unsigned)patience);
+}
+
 int64_t bench_now(void)
 {
     struct timespec ts;
@@ -84,6 +105,7 @@ void bench_server_start(struct bench_server *s, const struct bench_dirs *d, unsi
     char path[400], pool[64], n[16], line[64] = "";
     int out[2];
     pid_t parent = getpid();
+    bench_watch(s->name, "its start");
     make_device(s);
     (void)snprintf(n, sizeof n, "%u", sessions);
     (void)snprintf(pool, sizeof pool, s->kind == BENCH_GO ? "fd12:0:0:%x::" : "%x", s->pool);
@@ -136,7 +158,8 @@ static void on_packet(void *arg, const uint8_t *pkt, size_t len)
 
 void bench_server_connect(struct bench_server *s, const struct bench_dirs *d)
 {
-    int64_t until = bench_now() + 10000 * BENCH_TIME_MS, mtu = 0;
+    int64_t until = bench_now() + 30000 * BENCH_TIME_MS, mtu = 0;
+    bench_watch(s->name, "the connection to it");
     s->client = bench_client_new(s->port, d->pki, "site-1",
                                  s->kind == BENCH_BARE_LOOP    ? BENCH_BARE
                                  : s->kind == BENCH_IDEAL_LOOP ? BENCH_IDEAL_H2
