@@ -20,6 +20,10 @@ FUZZ_PKG_vnet     := tun
 FUZZ := build/fuzz
 FUZZ_SECONDS ?= 600
 FUZZ_QUICK := 5
+# What a stranger's bytes reach runs for longer in `make test`.
+FUZZ_WIRE := capsule headers packet demux vnet
+FUZZ_WIRE_SECONDS := 60
+MINUTES ?= 30
 FUZZ_MAKE = $(MAKE) -s --no-print-directory BUILD=$(FUZZ) CC=clang SAN=address,undefined OPT=-O1 \
     CFLAGS='-fsanitize=fuzzer-no-link $(CFLAGS)'
 
@@ -45,12 +49,17 @@ $(foreach f,$(FUZZERS),$(eval $(call fuzzer,$(f))))
 $(foreach f,$(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c)),$(if $(filter $(f),$(FUZZERS)),,$(error test/fuzz/fuzz_$(f).c is not listed in FUZZERS)))
 
 SUITES += fuzz-quick
-.PHONY: fuzz fuzz-quick fuzz-build
+.PHONY: fuzz fuzz-long fuzz-quick fuzz-build
 fuzz-build:
 	+@$(FUZZ_MAKE) $(FUZZERS:%=$(FUZZ)/bin/fuzz_%)
 ## fuzz           every fuzzer for FUZZ_SECONDS (600) each under ASan and UBSan; fuzz-NAME runs one, fuzz-keep-NAME keeps what it found
 fuzz: fuzz-build
-	@hack/run-tests.sh fuzz-long test/fuzz/run.sh run $(FUZZ) $(FUZZ_SECONDS) $(FUZZERS)
-## fuzz-quick     every corpus replayed, then a few seconds of fuzzing each
+	@HOLDFAST_SUITE_TIMEOUT=$$((($(FUZZ_SECONDS) + 60) * $(words $(FUZZERS)))) hack/run-tests.sh fuzz-all test/fuzz/run.sh run $(FUZZ) $(FUZZ_SECONDS) $(FUZZERS)
+## fuzz-long      every fuzzer for MINUTES=30 each, two at a time, with CPU time that nobody else wants (SCHED_IDLE)
+fuzz-long: fuzz-build
+	@FUZZ_IDLE=1 FUZZ_JOBS=2 HOLDFAST_SUITE_TIMEOUT=$$((($(MINUTES) * 60 + 600) * $(words $(FUZZERS)))) \
+	  hack/run-tests.sh fuzz-long test/fuzz/run.sh run $(FUZZ) $$(($(MINUTES) * 60)) $(FUZZERS)
+## fuzz-quick     every corpus replayed; then a minute of fuzzing for each parser of the wire, two at a time, and a few seconds for the others
 fuzz-quick: fuzz-build
-	@hack/run-tests.sh fuzz test/fuzz/run.sh run $(FUZZ) $(FUZZ_QUICK) $(FUZZERS)
+	@FUZZ_JOBS=2 hack/run-tests.sh fuzz-wire test/fuzz/run.sh run $(FUZZ) $(FUZZ_WIRE_SECONDS) $(FUZZ_WIRE)
+	@hack/run-tests.sh fuzz test/fuzz/run.sh run $(FUZZ) $(FUZZ_QUICK) $(filter-out $(FUZZ_WIRE),$(FUZZERS))

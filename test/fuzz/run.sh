@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh run  BUILD SECONDS NAME...  replays each corpus, then fuzzes for SECONDS; what is found stays in BUILD/work/NAME
 # run.sh keep BUILD NAME...          replaces the corpus in the tree by the smallest set that covers as much (at most 50 files)
+# FUZZ_JOBS (1) of them run at a time; FUZZ_IDLE=1: with time that nobody else wants (SCHED_IDLE).
 # A finding is an input in BUILD/found; give it to the fuzzer as its argument to see it again.
 set -euo pipefail
 here=$(dirname "$0")
 what=$1 build=$2; shift 2
+jobs=${FUZZ_JOBS:-1} idle=()
+[ -z "${FUZZ_IDLE:-}" ] || idle=(chrt -i 0)
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 
 run() { # SECONDS NAME
@@ -15,9 +18,9 @@ run() { # SECONDS NAME
     seeds=$(find "$corpus" -type f 2>/dev/null | wc -l)
     [ "$seeds" -gt 0 ] || { echo "fuzz $name: no corpus in $corpus"; return 1; }
     # Every file once: -runs=0 does not mutate.
-    "$bin" -runs=0 -timeout=10 -rss_limit_mb=1024 -artifact_prefix="$build/found/$name-" "$corpus" >"$log" 2>&1 ||
+    "${idle[@]}" "$bin" -runs=0 -timeout=10 -rss_limit_mb=1024 -artifact_prefix="$build/found/$name-" "$corpus" >"$log" 2>&1 ||
         { tail -60 "$log"; echo "fuzz $name: an input of the corpus fails"; return 1; }
-    "$bin" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=16384 -print_final_stats=1 -verbosity=1 "${dict[@]}" \
+    "${idle[@]}" "$bin" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=16384 -print_final_stats=1 -verbosity=1 "${dict[@]}" \
         -artifact_prefix="$build/found/$name-" "$build/work/$name" "$corpus" >"$log" 2>&1 ||
         { grep -v '^#' "$log" | tail -60; echo "fuzz $name: found something; see $build/found"; return 1; }
     printf 'fuzz %s: %d seeds, %s s, %s runs, %s\n' "$name" "$seeds" "$seconds" \
@@ -42,7 +45,16 @@ keep() { # NAME
 pass=0 fail=0
 if [ "$what" = run ]; then
     seconds=$1; shift
-    for name in "$@"; do if run "$seconds" "$name"; then pass=$((pass + 1)); else fail=$((fail + 1)); fi; done
+    running=0
+    for name in "$@"; do
+        if [ "$running" -ge "$jobs" ]; then
+            if wait -n; then pass=$((pass + 1)); else fail=$((fail + 1)); fi
+            running=$((running - 1))
+        fi
+        run "$seconds" "$name" &
+        running=$((running + 1))
+    done
+    for ((; running > 0; running--)); do if wait -n; then pass=$((pass + 1)); else fail=$((fail + 1)); fi; done
     echo "fuzz: $pass passed, $fail failed"
     [ "$fail" -eq 0 ]
 else
