@@ -81,6 +81,7 @@ static void on_ended(struct agent *a, const struct agent_report *r)
 
     loop_log(a->log, LOOP_INFO, "flow_ended", "a connector's stream has ended", LOG_INT("flow", r->flow),
              LOG_INT("why", r->end), LOG_STR("detail", r->detail));
+    a->n.ended[r->flow & MASQUE_FLOW_H2 ? 1 : 0][r->end]++;
     if (e)
         fence_kill(e->slot);
     agent_ask_forget(a->ask, r->flow);

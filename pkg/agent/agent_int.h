@@ -34,6 +34,7 @@ struct agent_counters {                      /* closed label sets: enums and cod
     uint64_t proofs[CONTRACT_KIND_N][2];     /* kind; proved, not */
     uint64_t audit[8];                       /* event */
     uint64_t reloads[2];                     /* applied, refused */
+    uint64_t ended[2][MASQUE_END_LOCAL + 1]; /* HTTP/3, HTTP/2; enum masque_end */
     uint64_t audit_failed, steps, bad_objects, orders_failed;
 };
 

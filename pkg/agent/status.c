@@ -122,6 +122,24 @@ static void metrics_authority(struct agent *a, struct base_buf *b)
         agent_ask_kept(a->ask));
 }
 
+static void metrics_ended(struct agent *a, struct base_buf *b)
+{
+    static const char *const transports[] = {"http3", "http2"};
+    static const char *const by[] = {[MASQUE_END_CLIENT] = "client",
+                                     [MASQUE_END_IDLE] = "time",
+                                     [MASQUE_END_PROTOCOL] = "protocol",
+                                     [MASQUE_END_MTU] = "mtu",
+                                     [MASQUE_END_LOCAL] = "agent"};
+
+    head(b, "requests_ended_total", "counter",
+         "CONNECT-IP requests that have ended, by transport and cause; time: silence, or something that was "
+         "begun and not finished; protocol: malformed, or beyond a limit of the stream or its connection.");
+    for (unsigned t = 0; t < BASE_LEN(transports); t++)
+        for (unsigned e = MASQUE_END_CLIENT; e < BASE_LEN(by); e++)
+            (void)base_buf_addf(b, "holdfast_requests_ended_total{transport=\"%s\",by=\"%s\"} %llu\n",
+                                transports[t], by[e], (unsigned long long)a->n.ended[t][e]);
+}
+
 static void metrics_core(struct agent *a, struct base_buf *b)
 {
     static const char *const statuses[] = {"400", "401", "403", "409", "503", "other"};
@@ -147,6 +165,7 @@ static void metrics_core(struct agent *a, struct base_buf *b)
     one(b, "sessions_forwarding", "gauge", "Sessions that may forward now.", s.forwarding);
     one(b, "requests_total", "counter", "CONNECT-IP requests reported by the data thread.", a->n.requests);
     one(b, "admitted_total", "counter", "Requests answered with 200.", a->n.admitted);
+    metrics_ended(a, b);
     metrics_authority(a, b);
     head(b, "refused_total", "counter", "Requests refused, by status.");
     for (unsigned i = 0; i < BASE_LEN(statuses); i++)
