@@ -39,8 +39,8 @@ struct http_pool *http_pool_free(struct http_pool *p);
 /* Closes all connections now, with a reset. Calls that had been sent end with BASE_ECLOSED (in a later
  * iteration). */
 void http_pool_drop(struct http_pool *p);
-/* The way to the server is open again, by other evidence. Where requests have waited for HTTP_POOL_PATIENCE or
- * longer for a connection that is still being made, and nothing has been sent, it is made anew: the kernel
+/* The way to the server is open again, by other evidence. Where requests have waited for HTTP_POOL_PATIENCE
+ * or longer for a connection that is still being made, and nothing has been sent, it is made anew: the kernel
  * repeats a SYN that was lost only a second later. */
 void http_pool_again(struct http_pool *p);
 #define HTTP_POOL_PATIENCE (200 * BASE_MS)

@@ -47,7 +47,8 @@ enum kube_lane {
 /* A lane of its own (proof LIST and watch of one collection). Returns its number. */
 int kube_lane_new(struct kube_client *c);
 void kube_lane_drop(struct kube_client *c, int lane); /* closes its connections; later requests connect anew */
-/* The server answers again: in every lane, requests that wait for a connection get a new one (http_pool_again). */
+/* The server answers again: in every lane, requests that wait for a connection get a new one
+ * (http_pool_again). */
 void kube_lanes_again(struct kube_client *c);
 
 struct kube_req {

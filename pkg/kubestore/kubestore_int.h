@@ -80,8 +80,9 @@ struct kubestore {
     unsigned failed_in_row; /* requests without an answer, or with 5xx, since the last good one */
 };
 /* What came of any request: NULL = the server has just opened a stream. When it answers again after an
- * outage, whatever waits out its back-off goes on within 200 ms, and what waits for a connection makes another:
- * an outage that ends is not waited out. A stream is no end of it: it may open from the server's cache. */
+ * outage, whatever waits out its back-off goes on within 200 ms, and what waits for a connection makes
+ * another: an outage that ends is not waited out. A stream is no end of it: it may open from the server's
+ * cache. */
 void kubestore_heard(struct kubestore *s, const struct kube_resp *resp);
 
 #endif
