@@ -10,6 +10,8 @@
 //	lose-answer R   the request reaches the API server, its answer does not come back; lose-answer=N: only of the first N
 //	hold R          the request waits here until the rule is gone, then goes on (also when the client gave up meanwhile);
 //	                hold=N: only the first N
+//	duplicate R     the request reaches the API server twice, the copy after the answer of the first; duplicate=N: only the first N
+//	late-copy R     the same, but the copy goes on when the rule is gone; late-copy=N: only of the first N
 //	other R         the request goes to the second API server (-other)
 //	delay=MS R      the request goes on after so many milliseconds
 //	status=CODE R   answered here, the API server never sees it
@@ -45,7 +47,7 @@ import (
 
 type rule struct {
 	action string
-	value  int // delay: ms; status: code; lose-answer, hold: so many requests, 0 = all
+	value  int // delay: ms; status: code; lose-answer, hold, duplicate, late-copy: so many requests, 0 = all
 	re     *regexp.Regexp
 	hits   atomic.Int64
 	gone   chan struct{} // closed when the rule is replaced
@@ -75,9 +77,9 @@ func parseRules(text string) ([]*rule, error) {
 			if hasValue {
 				return nil, fmt.Errorf("rule %q: %s takes no value", line, name)
 			}
-		case "delay", "status", "lose-answer", "hold":
+		case "delay", "status", "lose-answer", "hold", "duplicate", "late-copy":
 			var err error
-			if !hasValue && (name == "lose-answer" || name == "hold") {
+			if !hasValue && name != "delay" && name != "status" {
 				break
 			}
 			if r.value, err = strconv.Atoi(value); err != nil || r.value < 1 {
@@ -122,7 +124,7 @@ func (p *proxy) match(what string, count bool) *rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.rules {
-		limited := r.value > 0 && (r.action == "hold" || r.action == "lose-answer")
+		limited := r.value > 0 && r.action != "delay" && r.action != "status"
 		if !r.re.MatchString(what) || (limited && r.hits.Load() >= int64(r.value)) {
 			continue
 		}
@@ -169,6 +171,25 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case "delay":
 		time.Sleep(time.Duration(rl.value) * time.Millisecond)
+	case "duplicate", "late-copy":
+		body, err := io.ReadAll(io.LimitReader(r.Body, 4<<20))
+		if err != nil {
+			return
+		}
+		again := r.Clone(context.WithoutCancel(ctx))
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		again.Body = io.NopCloser(strings.NewReader(string(body)))
+		p.back.ServeHTTP(w, r.WithContext(ctx))
+		go func() {
+			end, cancel := context.WithTimeout(again.Context(), time.Minute)
+			defer cancel()
+			if rl.action == "late-copy" {
+				<-rl.gone
+			}
+			p.note("  again: %s", what)
+			p.back.ServeHTTP(discard{}, again.WithContext(end))
+		}()
+		return
 	case "hold", "lose-answer":
 		// The body has to be read while the client is there; what follows must not end when it leaves.
 		body, err := io.ReadAll(io.LimitReader(r.Body, 4<<20))
