@@ -161,16 +161,32 @@ node_start_foundation() {
         --bpffs "$LAB_DIR/nodes/$n/bpf" --lock "$LAB_DIR/run/foundation-$n.lock" --lease-seconds "$LAB_LEASE" "$@"
 }
 
+# node_wipe NODE: what a kernel forgets, of agent and foundation.
+node_wipe() {
+    local d
+    for d in $(in_ns "$1" ip -o link show | awk -F': ' '$2 ~ /^hf........$/ {print $2}'); do in_ns "$1" ip link del "$d"; done
+    in_ns "$1" ip -6 route flush table 200 2>/dev/null || true
+    in_ns "$1" nft delete table inet holdfast_gate 2>/dev/null || true
+    umount "$LAB_DIR/nodes/$1/bpf"
+    mount -t bpf "hf$LAB_ID" "$LAB_DIR/nodes/$1/bpf"
+}
+
+# node_objects_gone: no object of the contract is left; their foundations must not run.
+node_objects_gone() {
+    local kinds=routeclaims,providerinstances,hostattachments,providerservices,connectorbindings left
+    left=$(lab_kubectl admin get $kinds -o json)
+    jq -e '[.items[] | select(.metadata.finalizers)] == []' >/dev/null <<<"$left" ||
+        jq '.items |= map(select(.metadata.finalizers) | del(.metadata.finalizers))' <<<"$left" | lab_kubectl admin replace -f - >/dev/null
+    lab_kubectl admin delete $kinds --all --wait=false >/dev/null
+    [ "$(lab_kubectl admin get $kinds -o name)" = '' ] || die "objects are left: $(lab_kubectl admin get $kinds -o name | tr '\n' ' ')"
+}
+
 # Power failure and the next boot: everything that runs on the node ends at once, what a kernel forgets is gone, the boot id is
 # another one; its files are still there. BIRD is up again, foundation and agent are not.
 node_reboot() { # NODE
     local n=$1 d
     net_kill_rest "$n"
-    for d in $(in_ns "$n" ip -o link show | awk -F': ' '$2 ~ /^hf........$/ {print $2}'); do in_ns "$n" ip link del "$d"; done
-    in_ns "$n" ip -6 route flush table 200 2>/dev/null || true
-    in_ns "$n" nft delete table inet holdfast_gate 2>/dev/null || true
-    umount "$LAB_DIR/nodes/$n/bpf"
-    mount -t bpf "hf$LAB_ID" "$LAB_DIR/nodes/$n/bpf"
+    node_wipe "$n"
     cat /proc/sys/kernel/random/uuid >"$LAB_DIR/nodes/$n/boot_id"
     for ((d = 0; d < 500; d++)); do # its supervisor has to see the end first
         proc_pid "$n" bird >/dev/null || [ ! -s "$(proc_file "$n" bird).rc" ] || break

@@ -107,11 +107,12 @@ proc_freeze() {
 }
 proc_thaw() { proc_stop "$1" "freeze-$2-$3" >/dev/null; }
 
-proc_kill_all() {
+proc_kill_all() { # [NAME]: all but those of that name
     local f node name pid
     for f in "$LAB_DIR"/run/*.pid; do
         [ -e "$f" ] || continue
         f=${f##*/} f=${f%.pid} node=${f%%.*} name=${f#*.}
+        [ "$name" != "${1:-}" ] || continue
         if pid=$(proc_pid "$node" "$name"); then
             kill -KILL "$pid" 2>/dev/null || true
             kill -CONT "$pid" 2>/dev/null || true

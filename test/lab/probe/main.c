@@ -22,8 +22,9 @@ static const char usage[] =
     "       probe tcp-serve --port N [--bind ADDR] [--log FILE]\n"
     "       probe tcp-xfer --to ADDR --port N --count BYTES [--timeout MS]\n"
     "       probe freeze --tid THREAD [--log FILE]\n"
+    "       probe late [--log FILE]\n"
     "       probe stamp | probe clock\n"
-    "Times are CLOCK_BOOTTIME in ns. send, recv, cap, tcp-serve and freeze end on SIGTERM.\n";
+    "Times are CLOCK_BOOTTIME in ns. send, recv, cap, tcp-serve, freeze and late end on SIGTERM.\n";
 
 int64_t probe_now(void)
 {
@@ -215,6 +216,8 @@ int main(int argc, char **argv)
         return probe_tcp_xfer(&o);
     if (!strcmp(cmd, "freeze"))
         return probe_freeze(&o);
+    if (!strcmp(cmd, "late"))
+        return probe_late(&o);
     if (!strcmp(cmd, "stamp"))
         return probe_stamp();
     if (!strcmp(cmd, "clock")) {

@@ -49,5 +49,6 @@ int probe_cap(const struct probe_opts *o);  /* logs "time,link,in|out,source,des
 int probe_tcp_serve(const struct probe_opts *o); /* answers tcp_xfer, one connection after the other */
 int probe_tcp_xfer(const struct probe_opts *o);  /* o->count bytes up and down with SHA-256; one JSON line */
 int probe_freeze(const struct probe_opts *o); /* stops o->tid until SIGTERM; logs "time frozen|thawed|gone" */
+int probe_late(const struct probe_opts *o);   /* logs "due,woken" whenever it could not run on time */
 int probe_stamp(void);                        /* stdin to stdout, "time line" for each line */
 #endif
