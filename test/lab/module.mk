@@ -58,7 +58,8 @@ test-accept-report:
 accept: binaries peers
 	@HOLDFAST_SUITE_TIMEOUT=172800 HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/accept test/lab/accept/run.sh \
 	  --runs $(or $(RUNS),20) --seed $(or $(SEED),1) $(if $(SUMMARY),--summary $(SUMMARY)) $(SCENARIO)
-## accept-short   the load-bearing ones, once
+SUITES += accept-short
+## accept-short   the load-bearing ones, once (3 to 4 minutes)
 accept-short: binaries peers
 	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/accept-short test/lab/accept/run.sh --short $(if $(SUMMARY),--summary $(SUMMARY))
 MUTANTS_LAB := build/mutants-lab

@@ -35,5 +35,5 @@ ended_and_back() {
     figure "$1_ends_$2" "$(ms_between "$3" "$last")" 10000 "$1: last packet of site-$2 after the fault"
     check "$1: site-$2's traffic went on while its deadline allowed it" test $((last - $3)) -gt 2000000000
     moment "site-$2 flows" "$both"
-    figure "$1_recovery_$2" "$(ms_between "$4" "$both")" 1000 "$1: site-$2's packets both ways after the return"
+    figure "$1_recovery_$2" "$(ms_between "$4" "$both")" 1000 "$1: site-$2's packets both ways after the return" "$4" "$both"
 }

@@ -43,6 +43,42 @@ check "nobody forwards before it holds the row" test "$(count two_forwarders)" =
 : >"$D/log/cap.csv"
 check "no packet at all is no proof" test "$(count past_deadline)/$(count two_forwarders)" = "no packet at all/no packet at all"
 
+# Two prefixes on one edge, each with a gate of its own. A foundation's log is in wall clock time, the packets are not.
+read -r boot wall < <("$PROBE" clock)
+opens() { awk -v d=$((wall - boot)) -v s="$1" 'BEGIN {printf "{\"ts\":%.3f,", s * 1000 + d / 1e6}'; printf '"event":"foundation_%s","node":"edge1","prefix":"%s"}\n' "$2" "$3"; }
+{ opens 1 open fd12::1:b704:a3f6:0:0/96; opens 1 open fd12::1:9eac:9a32:0:0/96; opens 5 close fd12::1:9eac:9a32:0:0/96; } >"$D/log/edge1.foundation.log"
+packets 2 e1 6 e1
+check "another prefix's gate closes: this one's packets go on" test "$(count outside_gates)" = 0
+sed -i 's/b704:a3f6/9eac:9a32/' "$D/log/cap.csv"
+check "but not that one's" test "$(count outside_gates)" = 1
+
+# ---- how late the machine was: 4 ms at 10.000 s, 30 ms at 20.000 s -------------------------------------------------
+printf '10000000000,10004000000\n20000000000,20030000000\n' >"$D/log/late.csv"
+check "the longest delay within" test "$(late_between 9000000000 11000000000)" = 4.0
+check "only the part of it that is within" test "$(late_between 20020000000 21000000000)" = 10.0
+check "none" test "$(late_between 11000000000 12000000000)" = 0.0
+
+# ---- a time that does not hold is measured again, once; anything else is not --------------------------------------
+export ACCEPT_SCENARIOS=$tmp/scenarios
+mkdir -p "$tmp/scenarios"
+fake() { # STATUS OF THE FIRST RUN, OF THE SECOND
+    rm -f "$tmp/ran" "$tmp/again"
+    printf '#!/bin/sh\necho "SLOW  x"\nmkdir -p "$SCENARIO_DIR"\n[ -e %s/ran ] && { touch %s/again; exit %s; }\ntouch %s/ran\nexit %s\n' "$tmp" "$tmp" "$2" "$tmp" "$1" >"$tmp/scenarios/fake.sh"
+    chmod +x "$tmp/scenarios/fake.sh"
+}
+run_fake() { "$root/test/lab/accept/run.sh" --runs 1 --out "$tmp/out-fake" "$@" fake; }
+fake 75 0
+check "a slow run that holds the second time" run_fake --again
+check "was run again" test -e "$tmp/again"
+fake 75 75
+check "a slow run that is slow again" fails_with '1 failed' run_fake --again
+fake 1 0
+check "a run that fails" fails_with '1 failed' run_fake --again
+check "is not run again" test ! -e "$tmp/again"
+fake 75 0
+check "without --again a slow run fails" fails_with '1 failed' run_fake
+unset ACCEPT_SCENARIOS
+
 # ---- verdicts ----------------------------------------------------------------------------------------------------
 f=$tmp/out/runs/revoke.jsonl
 lines() { # RC VALUE TRUTH

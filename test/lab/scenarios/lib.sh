@@ -20,15 +20,35 @@ k() { local u=$1; shift; "$LAB" kubectl "$D" "$u" "$@"; }
 note() { printf '      %s\n' "$*"; }
 
 # ---- what test/lab/accept collects: $D/figures.jsonl, $D/moments.txt -------------------------------------------------------
-# figure NAME VALUE BOUND WORDS: a time in ms that the contract bounds. It is written down, and checked like anything else; only
-# where KNOWN_LIMITS.md has the words `accept SCENARIO/NAME` it is written down alone.
+# figure NAME VALUE BOUND WORDS [SINCE UNTIL]: a time in ms that the contract bounds. It is written down, and checked like anything
+# else; only where KNOWN_LIMITS.md has the words `accept SCENARIO/NAME` it is written down alone. SINCE and UNTIL say when it was
+# measured: how late the machine let a process run then stands beside it. With ACCEPT_AGAIN=1 a time that is over its bound is SLOW,
+# not FAIL, and the scenario ends with 75 if nothing else failed: the runner measures again.
 figure() {
-    jq -nc --arg f "$1" --arg v "$2" --argjson b "$3" --arg w "$4" '{figure: $f, value: ($v | tonumber? // null), bound: $b, words: $w}' >>"$D/figures.jsonl"
+    local late=0 says
+    [ $# -lt 6 ] || late=$(late_between "$5" "$6")
+    says="$4: $2 ms (at most $3 ms; the machine was up to $late ms late)"
+    jq -nc --arg f "$1" --arg v "$2" --argjson b "$3" --arg w "$4" --argjson l "$late" '{figure: $f, value: ($v | tonumber? // null), bound: $b, words: $w, late: $l}' >>"$D/figures.jsonl"
     if grep -qF "\`accept $NAME/$1\`" "${KNOWN_LIMITS:-$root/KNOWN_LIMITS.md}"; then
-        note "known limit: $4: $2 ms (at most $3 ms)"
+        note "known limit: $says"
         return
     fi
-    check "$4: $2 ms (at most $3 ms)" awk -v v="$2" -v b="$3" 'BEGIN {exit !(v ~ /^-?[0-9.]+$/ && v + 0 <= b + 0)}'
+    if [ -n "${ACCEPT_AGAIN:-}" ] && awk -v v="$2" -v b="$3" 'BEGIN {exit !(v ~ /^-?[0-9.]+$/ && v + 0 > b + 0)}'; then
+        printf 'SLOW  %s\n' "$says"
+        SLOW=$((SLOW + 1))
+        return
+    fi
+    check "$says" awk -v v="$2" -v b="$3" 'BEGIN {exit !(v ~ /^-?[0-9.]+$/ && v + 0 <= b + 0)}'
+}
+SLOW=0
+# late_between SINCE UNTIL: the longest that a process with nothing else to do (probe late) was kept from running then, in ms.
+late_between() {
+    awk -F, -v a="$1" -v b="$2" '$2 >= a && $1 <= b {s = $1 > a ? $1 : a; e = $2 < b ? $2 : b; if (e - s > m) m = e - s} END {printf "%.1f", m / 1e6}' "$D/log/late.csv" 2>/dev/null || echo 0
+}
+# measured NAME VALUE WORDS: a time in ms without a bound of its own.
+measured() {
+    jq -nc --arg f "$1" --arg v "$2" --arg w "$3" '{measured: $f, value: ($v | tonumber? // null), words: $w}' >>"$D/figures.jsonl"
+    note "$3: $2 ms"
 }
 # truth NAME COUNT WORDS: packets that must not be.
 truth() {
@@ -53,19 +73,28 @@ scenario_end() {
             tail -n 8 "$f" | cut -c1-300
         done
     fi
-    "$LAB" down "$D" 2>/dev/null || rc=1
+    [ -n "${SCENARIO_LAB:-}" ] || "$LAB" down "$D" 2>/dev/null || rc=1
+    [ "$rc" != 0 ] || [ "$SLOW" = 0 ] || rc=75
     exit "$rc"
 }
-# scenario_up OPTION...: a lab (options of `lab up`), observers, foundations. scenario_agents: both agents, ready.
+# scenario_up OPTION...: a lab (options of `lab up`), observers, foundations. scenario_agents: both agents, ready. With SCENARIO_LAB
+# somebody keeps a lab with L = 10 s in $D: it is only set back.
 scenario_up() {
+    local lab=(up "$D" --owner $$ "$@")
     mkdir -p "$D"
-    alone
+    if [ -n "${SCENARIO_LAB:-}" ]; then
+        lab=(reset "$D")
+        [[ " $* " != *" --proxy "* ]] || lab+=(--proxy)
+    else
+        alone
+    fi
     rm -f "$D"/{figures.jsonl,moments.txt,gates.txt}
     trap scenario_end EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
-    "$LAB" up "$D" --owner $$ "$@" 2>"$D/up.log" || { cat "$D/up.log"; exit 1; }
+    "$LAB" "${lab[@]}" 2>"$D/up.log" || { cat "$D/up.log"; exit 1; }
     observers
+    [ -z "${ACCEPT:-}" ] || "$LAB" run "$D" vpc late "$PROBE" late --log "$D/log/late.csv"
     local n
     for n in edge1 edge2; do "$LAB" start "$D" foundation "$n"; done
 }

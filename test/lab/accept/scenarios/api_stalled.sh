@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # api_stalled.sh: the API server stands still, and then is out of reach of one node.
 # given: two connectors with traffic both ways: site-1 through edge1 over HTTP/3, site-2 through edge2 over HTTP/2; L is 10 s
-# fault: SIGSTOP of the API server for 3.5 s; then for 13 s; then edge1 cut off from it for 13 s
+# fault: SIGSTOP of the API server for 3.5 s; then for 13 s; then edge1 cut off from it for 13 s (PARTS: some of them)
 # expect: a short outage costs no packet; a long one ends traffic by the deadline; afterwards it comes back by itself
 # bound: 0 packets lost in 3.5 s; last packet within L; 1 s from the API server's return to packets both ways
 set -euo pipefail
@@ -13,40 +13,45 @@ set -euo pipefail
 scenario_up --lease 10
 two_connectors
 pid=$(<"$D/api/apiserver.pid")
+part() { [[ ,${PARTS:-short,long,cut}, == *,$1,* ]]; }
 
-pause_random 0 3000
-stopped=$(now_ns)
-kill -STOP "$pid"
-moment "API server stopped" "$stopped"
-sleep 3.5
-kill -CONT "$pid"
-moment "API server goes on"
-sleep 2
-until=$(($(now_ns) - 300000000))
-for n in 1 2; do
-    truth "short_up_$n" "$(lost "$D/log/to-vpc.csv" $n "$stopped" "$until")" "site-$n lost no packet in a short outage, to the VPC"
-    truth "short_down_$n" "$(lost "$D/log/to-$(client_of $n).csv" $((n + 8)) "$stopped" "$until")" "nor to the connector"
-done
+# stall SECONDS: of the API server; sets stopped and back
+stall() {
+    stopped=$(now_ns)
+    kill -STOP "$pid"
+    moment "API server stopped" "$stopped"
+    sleep "$1"
+    back=$(now_ns)
+    kill -CONT "$pid"
+    moment "API server goes on" "$back"
+}
 
-stopped=$(now_ns)
-kill -STOP "$pid"
-moment "API server stopped" "$stopped"
-sleep 13
-back=$(now_ns)
-kill -CONT "$pid"
-moment "API server goes on" "$back"
-for n in 1 2; do ended_and_back "stall" $n "$stopped" "$back"; done
-
-sleep 4 # every deadline is far away again
-pause_random 0 3000
-stopped=$(now_ns)
-cut_off edge1
-moment "edge1 cut off" "$stopped"
-sleep 13
-back=$(now_ns)
-heal edge1
-moment "edge1 healed" "$back"
-ended_and_back "cut_off" 1 "$stopped" "$back"
-truth "other_node" "$(lost "$D/log/to-vpc.csv" 2 "$stopped" "$(($(now_ns) - 300000000))")" "edge2's connector lost no packet meanwhile"
+if part short; then
+    pause_random 0 3000
+    stall 3.5
+    sleep 2
+    until=$(($(now_ns) - 300000000))
+    for n in 1 2; do
+        truth "short_up_$n" "$(lost "$D/log/to-vpc.csv" $n "$stopped" "$until")" "site-$n lost no packet in a short outage, to the VPC"
+        truth "short_down_$n" "$(lost "$D/log/to-$(client_of $n).csv" $((n + 8)) "$stopped" "$until")" "nor to the connector"
+    done
+fi
+if part long; then
+    stall 13
+    for n in 1 2; do ended_and_back "stall" $n "$stopped" "$back"; done
+fi
+if part cut; then
+    sleep 4 # every deadline is far away again
+    pause_random 0 3000
+    stopped=$(now_ns)
+    cut_off edge1
+    moment "edge1 cut off" "$stopped"
+    sleep 13
+    back=$(now_ns)
+    heal edge1
+    moment "edge1 healed" "$back"
+    ended_and_back "cut_off" 1 "$stopped" "$back"
+    truth "other_node" "$(lost "$D/log/to-vpc.csv" 2 "$stopped" "$(($(now_ns) - 300000000))")" "edge2's connector lost no packet meanwhile"
+fi
 safe
 checks_done

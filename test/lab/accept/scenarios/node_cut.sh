@@ -35,7 +35,7 @@ for t in ${TRANSPORTS:-h3 h2}; do
     check "$t: packets flow through edge2" flows client2 "$(jq .t <<<"$(session_up client2 edge2 "$cut")")"
     up=$(first_up client2 "$cut")
     check "$t: nothing passes before W" test $(((up - taken) / 1000000)) -ge "$W"
-    figure "back_$t" "$(ms_between "$taken" "$up")" $((W + 1000)) "$t: packets through edge2 after the takeover"
+    figure "back_$t" "$(ms_between "$taken" "$up")" $((W + 1000)) "$t: packets through edge2 after the takeover" "$taken" "$up"
     figure "ends_$t" "$(ms_between "$cut" "$(last_up client)")" 10000 "$t: last packet through edge1 after the cut"
     check "$t: edge1 went on while its proofs allowed it" test $((($(last_up client) - cut) / 1000000)) -gt 2000
     check "$t: no overlap" hand_over client client2 "$cut"

@@ -30,8 +30,8 @@ for t in h3 h2; do
     check "$t: packets flow through $to" flows client "$(jq .t <<<"$(session_up client $to "$mark")")"
     sleep 0.5
     until=$(($(now_ns) - 100000000))
-    figure "gap_up_$t" "$(gap "$D/log/to-vpc.csv" 1 "$mark" "$until")" 300 "$t: longest time without packets to the VPC"
-    figure "gap_down_$t" "$(gap "$D/log/to-client.csv" 9 "$mark" "$until")" 300 "$t: longest time without packets to the connector"
+    figure "gap_up_$t" "$(gap "$D/log/to-vpc.csv" 1 "$mark" "$until")" 300 "$t: longest time without packets to the VPC" "$mark" "$until"
+    figure "gap_down_$t" "$(gap "$D/log/to-client.csv" 9 "$mark" "$until")" 300 "$t: longest time without packets to the connector" "$mark" "$until"
     check "$t: the old epoch was released" test "$(field .status.closedReason)" = Confirmed
     "$LAB" stop "$D" connector client >/dev/null || true
     "$LAB" start "$D" agent $from

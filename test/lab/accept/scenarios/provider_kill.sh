@@ -28,7 +28,7 @@ for t in h3 h2; do
     check "$t: packets flow through $to" flows $new "$killed"
     asked=$(jq '.t - .ms * 1000000 | floor' <<<"$e")
     moment "asks $to" "$asked"
-    figure "takeover_$t" "$(ms_between "$asked" "$(flows $new "$killed")")" 1000 "$t: from the new request to packets both ways"
+    figure "takeover_$t" "$(ms_between "$asked" "$(flows $new "$killed")")" 1000 "$t: from the new request to packets both ways" "$asked" "$(flows $new "$killed")"
     check "$t: no overlap" hand_over $old $new "$killed"
     check "$t: the old epoch was confirmed closed, not waited for" test "$(field .status.closedReason)" = Confirmed
     "$LAB" kill -KILL "$D" connector $old 2>/dev/null || true # it may have noticed and ended

@@ -28,7 +28,7 @@ for t in ${TRANSPORTS:-h3 h2}; do
     e=$(session_up $new $to "$stopped")
     check "$t: packets flow through $to" flows $new "$stopped"
     asked=$(jq '.t - .ms * 1000000 | floor' <<<"$e")
-    figure "takeover_$t" "$(ms_between "$asked" "$(flows $new "$stopped")")" 1000 "$t: from the new request to packets both ways"
+    figure "takeover_$t" "$(ms_between "$asked" "$(flows $new "$stopped")")" 1000 "$t: from the new request to packets both ways" "$asked" "$(flows $new "$stopped")"
     while [ $(($(now_ns) - stopped)) -lt 13000000000 ]; do sleep 0.2; done
     going=$(now_ns)
     "$LAB" kill -CONT "$D" agent $from
