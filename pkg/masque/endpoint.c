@@ -46,6 +46,7 @@ static int open_h2(struct masque_endpoint *e, const struct masque_endpoint_confi
                                  .limits = cfg->h2,
                                  .events = cfg->h3.events,
                                  .arg = cfg->h3.arg,
+                                 .threads = cfg->h3.threads,
                                  .log = cfg->h3.log};
     c.limits.connections = l->connections;
     c.limits.per_source = l->per_source;
@@ -71,7 +72,8 @@ int masque_endpoint_new(struct masque_endpoint **ret, const struct masque_endpoi
         return base_err_set(err, BASE_ENOMEM, "endpoint: no memory");
     int rv = masque_listen_parse(&addr, cfg->h3.listen, err);
     /* Another process may have the TCP port that belongs to the UDP port which the kernel chose. */
-    unsigned attempts = rv == BASE_OK && addr.sin6_port == 0 ? PORT_ATTEMPTS : 1;
+    unsigned attempts =
+        rv == BASE_OK && addr.sin6_port == 0 && cfg->h3.threads.index == 0 ? PORT_ATTEMPTS : 1;
     for (unsigned i = 0; rv == BASE_OK && i < attempts; i++) {
         rv = masque_h3_new(&e->h3, &cfg->h3, err);
         if (rv != BASE_OK || !cfg->http2)
@@ -142,6 +144,11 @@ void masque_endpoint_read(struct masque_endpoint *e, unsigned i, base_time now)
         masque_h3_read(e->h3, now, UDP_BURST);
     else if (e->h2)
         masque_h2_read(e->h2, now, TCP_READS);
+}
+
+void masque_endpoint_take(struct masque_endpoint *e, base_time now, const struct masque_udp_in *in)
+{
+    masque_h3_take(e->h3, now, in);
 }
 
 void masque_endpoint_read_all(struct masque_endpoint *e, base_time now)

@@ -14,7 +14,7 @@
 struct masque_endpoint;
 struct masque_endpoint_config {
     struct masque_h3_config
-        h3; /* address, certificates, bearer, dialects, events and log are both transports' */
+        h3; /* address, certificates, bearer, dialects, events, threads and log are both transports' */
     bool http2;
     struct masque_h2_limits h2; /* its limits that HTTP/3 has, too, are taken from there */
 };
@@ -34,6 +34,8 @@ void masque_endpoint_set_limits(struct masque_endpoint *e, const struct masque_h
 
 /* Descriptor `i` is readable. */
 void masque_endpoint_read(struct masque_endpoint *e, unsigned i, base_time now);
+/* As masque_h3_take. */
+void masque_endpoint_take(struct masque_endpoint *e, base_time now, const struct masque_udp_in *in);
 /* Takes in all that waits, whatever it is. */
 void masque_endpoint_read_all(struct masque_endpoint *e, base_time now);
 base_time masque_endpoint_expiry(const struct masque_endpoint *e);

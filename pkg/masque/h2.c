@@ -86,6 +86,10 @@ static int open_listener(struct masque_h2 *h, const char *listen_text, struct ba
     if (h->listener < 0 || h->poll < 0)
         return base_err_sys(err, BASE_EIO, errno, "TCP socket");
     (void)setsockopt(h->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    /* Another process has no way in: it would need the UDP port first (see masque_udp_open). */
+    if (h->threads.count > 1 &&
+        setsockopt(h->listener, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one) != 0)
+        return base_err_sys(err, BASE_EIO, errno, "TCP listeners of several data threads");
     if (setsockopt(h->listener, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero) != 0)
         return base_err_sys(err, BASE_EIO, errno, "TCP socket options");
     if (bind(h->listener, (struct sockaddr *)&addr, sizeof addr) != 0 || listen(h->listener, BACKLOG) != 0) {
@@ -131,7 +135,9 @@ int masque_h2_new(struct masque_h2 **ret, const struct masque_h2_config *cfg, st
     h->bearer = cfg->bearer;
     h->no_rfc = cfg->no_rfc;
     h->cloudflare = cfg->cloudflare;
-    h->last_flow = MASQUE_FLOW_H2;
+    h->threads = cfg->threads;
+    h->all = cfg->threads.shared ? &cfg->threads.shared->h2 : &h->alone;
+    h->last_flow = MASQUE_FLOW_H2 | (uint64_t)h->threads.index << MASQUE_FLOW_THREAD_SHIFT;
     h->dirty_tail = &h->dirty;
     h->ended_tail = &h->ended;
     loop_random(&h->sources.seed, sizeof h->sources.seed);

@@ -13,6 +13,7 @@
 #define MASQUE_H2_H
 
 #include "masque/flow.h"
+#include "masque/threads.h"
 
 struct fence_pass;
 struct fence_slot;
@@ -47,6 +48,7 @@ struct masque_h2_config {
     struct masque_h2_limits limits;
     struct masque_events events;
     void *arg;
+    struct masque_threads threads; /* the kernel spreads connections over their listeners */
     struct loop_log *log;
 };
 /* Binds the socket and loads the certificates. BASE_OK, BASE_EINVAL (which file or address, why, remedy),

@@ -107,8 +107,9 @@ void masque_h2_conn_reap(struct masque_h2 *h)
         if (c->next)
             c->next->prev = c->prev;
         h->n_conns--;
+        atomic_fetch_sub(&h->all->conns, 1);
         if (!c->shaken)
-            h->n_handshakes--;
+            atomic_fetch_sub(&h->all->handshakes, 1);
         c->source->conns--;
         masque_source_drop(&h->sources, c->source);
         nghttp2_session_del(c->http);
@@ -158,7 +159,8 @@ static struct masque_h2_conn *new_conn(struct masque_h2 *h, int fd, struct masqu
         h->conns->prev = c;
     h->conns = c;
     h->n_conns++;
-    h->n_handshakes++;
+    atomic_fetch_add(&h->all->conns, 1);
+    atomic_fetch_add(&h->all->handshakes, 1);
     h->stats.connections++;
     masque_heap_set(&h->heap, &c->wake, h->now);
     return c;
@@ -203,7 +205,8 @@ void masque_h2_conn_accept(struct masque_h2 *h)
         if (fd < 0)
             return;
         struct masque_source *s = NULL;
-        if (!h->draining && h->n_conns < h->limits.connections && h->n_handshakes < h->limits.handshakes)
+        if (!h->draining && atomic_load(&h->all->conns) < h->limits.connections &&
+            atomic_load(&h->all->handshakes) < h->limits.handshakes)
             s = masque_source_get(&h->sources, &peer.sin6_addr);
         if (!s || s->conns >= h->limits.per_source) {
             masque_source_drop(&h->sources, s);
@@ -228,7 +231,7 @@ static void shaken(struct masque_h2_conn *c)
         return;
     }
     c->shaken = true;
-    h->n_handshakes--;
+    atomic_fetch_sub(&h->all->handshakes, 1);
     c->since = c->lonely_since = h->now;
     c->resets = (struct masque_h2_bucket){h->limits.resets, h->now};
     c->control = (struct masque_h2_bucket){h->limits.control, h->now};

@@ -130,6 +130,8 @@ struct masque_h2 {
     struct masque_h2_limits limits;
     struct masque_events events;
     void *arg;
+    struct masque_threads threads;
+    struct masque_count *all, alone; /* of all threads' endpoints; `alone` when this is the only one */
     struct loop_log *log;
     struct masque_h2_tls *tls;
     nghttp2_session_callbacks *callbacks;
@@ -144,7 +146,7 @@ struct masque_h2 {
     struct masque_h2_flow *flows[MASQUE_H2_BUCKETS];
     struct masque_h2_conn *conns, *dirty, **dirty_tail, *dying;
     struct masque_h2_flow *ended, **ended_tail;
-    uint32_t n_conns, n_handshakes, n_flows;
+    uint32_t n_conns, n_flows;
     uint64_t last_flow;
     base_time now, flush_began;
     bool draining, more;

@@ -87,6 +87,11 @@ static int check_config(const struct masque_h3_config *cfg, struct base_err *err
             err, BASE_EINVAL,
             "tls: certificate, key and client CA file are all needed (there is no mode without client "
             "certificates)");
+    if (cfg->threads.count > 1 && (!cfg->stray || !cfg->threads.shared ||
+                                   cfg->threads.count > MASQUE_THREADS_MAX ||
+                                   cfg->threads.index >= cfg->threads.count))
+        return base_err_set(err, BASE_EINVAL, "masque_h3_new: thread %u of %u (at most %d)",
+                            cfg->threads.index, cfg->threads.count, MASQUE_THREADS_MAX);
     if (!cfg->events.request || !cfg->events.packet || !cfg->events.ended)
         return base_err_set(err, BASE_EINVAL, "masque_h3_new: an event function is missing");
     return BASE_OK;
@@ -103,7 +108,11 @@ int masque_h3_new(struct masque_h3 **ret, const struct masque_h3_config *cfg, st
     h->limits = cfg->limits;
     set_limits(&h->limits);
     h->events = cfg->events;
+    h->stray = cfg->stray;
     h->arg = cfg->arg;
+    h->threads = cfg->threads;
+    h->all = cfg->threads.shared ? &cfg->threads.shared->h3 : &h->alone;
+    h->last_flow = (uint64_t)h->threads.index << MASQUE_FLOW_THREAD_SHIFT;
     h->log = cfg->log;
     h->dirty_tail = &h->dirty;
     h->ended_tail = &h->ended;
@@ -126,7 +135,7 @@ int masque_h3_new(struct masque_h3 **ret, const struct masque_h3_config *cfg, st
     if (rv == BASE_OK)
         rv = make_secret(h);
     if (rv == BASE_OK)
-        rv = masque_udp_open(&h->udp, cfg->listen, !cfg->no_offload, err);
+        rv = masque_udp_open(&h->udp, cfg->listen, &h->threads, !cfg->no_offload, err);
     if (rv != BASE_OK)
         goto fail;
     *ret = h;
@@ -199,13 +208,27 @@ static void tidy(struct masque_h3 *h)
 
 static void on_udp(void *arg, const struct masque_udp_in *in)
 {
-    masque_accept_input(arg, in);
+    struct masque_h3 *h = arg;
+    unsigned thread = masque_thread_of(in->data, in->len, h->threads.count);
+    if (thread != h->threads.index) {
+        h->stats.strays++;
+        h->stray(h->arg, thread, in);
+        return;
+    }
+    masque_accept_input(h, in);
 }
 
 void masque_h3_read(struct masque_h3 *h, base_time now, unsigned max_datagrams)
 {
     h->now = base_time_max(h->now, now);
     masque_udp_read(h->udp, max_datagrams, on_udp, h);
+    tidy(h);
+}
+
+void masque_h3_take(struct masque_h3 *h, base_time now, const struct masque_udp_in *in)
+{
+    h->now = base_time_max(h->now, now);
+    masque_accept_input(h, in);
     tidy(h);
 }
 

@@ -4,7 +4,7 @@
  *
  * Driving, but without a loop of its own: one data thread owns the endpoint, polls its descriptor, and passes
  * the time. It knows flow ids, not connectors: a flow is one CONNECT-IP request from its arrival to its end,
- * numbered from 1 and never reused. A request is reported once, after the TLS handshake has completed and the
+ * numbered from 1 (of its thread: see masque/threads.h) and never reused. A request is reported once, after the TLS handshake has completed and the
  * client certificate (if there is one) was verified; it waits for masque_h3_accept or masque_h3_refuse. No
  * packet is sent without a `struct fence_pass`; each burst is checked against the flow's fence slot again
  * right before it is handed to the kernel.
@@ -12,7 +12,10 @@
 #ifndef MASQUE_H3_H
 #define MASQUE_H3_H
 
+#include <netinet/in.h>
+
 #include "masque/flow.h"
+#include "masque/threads.h"
 
 struct fence_pass;
 struct fence_slot;
@@ -33,6 +36,12 @@ struct masque_h3_limits {                         /* 0 = default (masque.md sect
     base_time headers; /* for a whole header block: 10 s */
     base_time capsule; /* from a capsule's first byte to its last: 30 s */
 };
+struct masque_udp_in { /* one UDP datagram */
+    const uint8_t *data;
+    size_t len;
+    struct sockaddr_in6 remote, local;
+    uint8_t ecn;
+};
 struct masque_h3_config {
     const char *listen; /* "[::]:4433", "0.0.0.0:4433"; port 0 picks one (masque_h3_port) */
     const char *cert_file, *key_file, *client_ca_file; /* PEM */
@@ -42,7 +51,11 @@ struct masque_h3_config {
     bool no_rfc, cloudflare; /* which requests are served: see masque/request.h */
     struct masque_h3_limits limits;
     struct masque_events events;
+    /* Several threads only: a datagram that belongs to another one, for its masque_h3_take. Called from
+     * _read. */
+    void (*stray)(void *arg, unsigned thread, const struct masque_udp_in *in);
     void *arg;
+    struct masque_threads threads;
     struct loop_log *log;
 };
 /* Binds the socket and loads the certificates. BASE_OK, BASE_EINVAL (which file or address, why, remedy),
@@ -60,6 +73,8 @@ void masque_h3_set_limits(struct masque_h3 *h, const struct masque_h3_limits *li
 
 /* The socket is readable: takes in at most `max_datagrams` UDP datagrams, calls events, queues answers. */
 void masque_h3_read(struct masque_h3 *h, base_time now, unsigned max_datagrams);
+/* A datagram that another thread's socket had. Calls events like masque_h3_read. */
+void masque_h3_take(struct masque_h3 *h, base_time now, const struct masque_udp_in *in);
 /* Earliest time at which masque_h3_expire must run. */
 base_time masque_h3_expiry(const struct masque_h3 *h);
 void masque_h3_expire(struct masque_h3 *h, base_time now);
@@ -103,6 +118,7 @@ struct masque_h3_stats {
     /* connections that were turned away, by the limit that was reached; Retries; connections ended for resets
      */
     uint64_t full_connections, full_source, full_handshakes, full_rate, retries, floods;
+    uint64_t strays; /* datagrams that belonged to another thread */
     uint64_t gso; /* 1: bursts leave as one send; 0: switched off, or the kernel refused one */
     uint32_t open_connections, open_flows;
 };

@@ -74,6 +74,7 @@ static void retry(struct masque_h3 *h, const struct masque_udp_in *in, const ngt
         return;
     h->stats.retries++;
     loop_random(scid.data, scid.datalen);
+    masque_thread_mark(scid.data, &h->threads);
     ngtcp2_ssize n = ngtcp2_crypto_generate_retry_token2(
         token, h->secret, sizeof h->secret, hd->version, (const ngtcp2_sockaddr *)&in->remote,
         (ngtcp2_socklen)sizeof in->remote, &scid, &hd->dcid, (ngtcp2_tstamp)h->now);
@@ -97,21 +98,23 @@ static bool token_ok(struct masque_h3 *h, const struct masque_udp_in *in, const 
 static void open_connection(struct masque_h3 *h, const struct masque_udp_in *in, const ngtcp2_pkt_hd *hd)
 {
     ngtcp2_cid odcid;
+    bool full = atomic_load(&h->all->conns) >= h->limits.connections;
+    uint32_t handshakes = atomic_load(&h->all->handshakes);
     bool proven = token_ok(h, in, hd, &odcid);
     if (hd->tokenlen > 0 && hd->token[0] == NGTCP2_CRYPTO_TOKEN_MAGIC_RETRY2 && !proven) {
         refuse(h, in, hd, NGTCP2_INVALID_TOKEN);
         return;
     }
-    if (h->draining || h->n_conns >= h->limits.connections || h->n_handshakes >= h->limits.handshakes) {
+    if (h->draining || full || handshakes >= h->limits.handshakes) {
         h->stats.refused++;
-        h->stats.full_connections += !h->draining && h->n_conns >= h->limits.connections;
-        h->stats.full_handshakes += !h->draining && h->n_conns < h->limits.connections;
+        h->stats.full_connections += !h->draining && full;
+        h->stats.full_handshakes += !h->draining && !full;
         refuse(h, in, hd, NGTCP2_CONNECTION_REFUSED);
         return;
     }
     bool slow =
         !masque_rate_left(&h->rates, &in->remote.sin6_addr, h->now, h->limits.rate, h->limits.per_source);
-    if (!proven && (slow || h->n_handshakes >= (h->limits.handshakes + 3) / 4)) {
+    if (!proven && (slow || handshakes >= (h->limits.handshakes + 3) / 4)) {
         retry(h, in, hd); /* under load a client shows first that it is where it says it is */
         return;
     }

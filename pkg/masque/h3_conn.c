@@ -27,6 +27,7 @@ static int on_new_cid(ngtcp2_conn *q, ngtcp2_cid *cid, uint8_t *token, size_t n,
 {
     struct masque_conn *c = user;
     loop_random(cid->data, n);
+    masque_thread_mark(cid->data, &c->h->threads);
     cid->datalen = n;
     if (ngtcp2_crypto_generate_stateless_reset_token(token, c->h->secret, sizeof c->h->secret, cid) != 0 ||
         masque_index_add_cid(&c->h->index, c, cid) != BASE_OK)
@@ -57,7 +58,7 @@ static int on_handshake_completed(ngtcp2_conn *q, void *user)
         c->identity = masque_peer_uri(der, n, c->uri, sizeof c->uri);
     }
     c->handshaken = true;
-    c->h->n_handshakes--;
+    atomic_fetch_sub(&c->h->all->handshakes, 1);
     c->lonely_since = c->h->now;
     if (c->h->draining)
         c->close_at = c->h->now + BASE_SEC;
@@ -271,7 +272,8 @@ static void link_conn(struct masque_h3 *h, struct masque_conn *c, const struct m
         h->conns->prev = c;
     h->conns = c;
     h->n_conns++;
-    h->n_handshakes++;
+    atomic_fetch_add(&h->all->conns, 1);
+    atomic_fetch_add(&h->all->handshakes, 1);
     h->stats.connections++;
     masque_heap_set(&h->heap, &c->wake, h->now);
 }
@@ -298,6 +300,7 @@ struct masque_conn *masque_conn_new(struct masque_h3 *h, const struct masque_new
     ngtcp2_path path = {.local = {(ngtcp2_sockaddr *)&local, sizeof local},
                         .remote = {(ngtcp2_sockaddr *)&remote, sizeof remote}};
     loop_random(scid.data, scid.datalen);
+    masque_thread_mark(scid.data, &h->threads);
     fill_settings(h, n->hd, n->odcid, &settings);
     if (fill_params(h, n->hd, n->odcid, &scid, &params) != 0 ||
         ngtcp2_conn_server_new(&c->quic, &n->hd->scid, &scid, &path, n->hd->version, &callbacks, &settings,
@@ -559,8 +562,9 @@ void masque_conn_reap(struct masque_h3 *h)
         if (c->next)
             c->next->prev = c->prev;
         h->n_conns--;
+        atomic_fetch_sub(&h->all->conns, 1);
         if (!c->handshaken)
-            h->n_handshakes--;
+            atomic_fetch_sub(&h->all->handshakes, 1);
         c->source->conns--;
         masque_source_drop(&h->sources, c->source);
         free_conn(c);

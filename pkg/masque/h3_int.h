@@ -77,16 +77,12 @@ void masque_index_del_flow(struct masque_index *x, struct masque_flow *f);
 struct masque_flow *masque_index_flow(const struct masque_index *x, uint64_t id);
 
 /* ---- h3_udp.c: the socket ---- */
-struct masque_udp_in { /* one UDP datagram */
-    const uint8_t *data;
-    size_t len;
-    struct sockaddr_in6 remote, local;
-    uint8_t ecn;
-};
 struct masque_udp;
 typedef void (*masque_udp_fn)(void *arg, const struct masque_udp_in *in);
-/* `offload`: UDP_SEGMENT and UDP_GRO, where the kernel has them (a self-test says so). */
-int masque_udp_open(struct masque_udp **ret, const char *listen, bool offload, struct base_err *err);
+/* Of several threads' sockets the first is opened as if it were alone, so that no other process can have the
+ * port; the last one makes the kernel choose among them. `offload`: UDP_SEGMENT and UDP_GRO, where the kernel has them (a self-test says so). */
+int masque_udp_open(struct masque_udp **ret, const char *listen, const struct masque_threads *t,
+                    bool offload, struct base_err *err);
 bool masque_udp_gso(const struct masque_udp *u); /* bursts are one send; false once one was refused */
 struct masque_udp *masque_udp_close(struct masque_udp *u);
 int masque_udp_fd(const struct masque_udp *u);
@@ -195,7 +191,10 @@ struct masque_h3 {
     bool bearer, no_rfc, cloudflare;
     struct masque_h3_limits limits;
     struct masque_events events;
+    void (*stray)(void *arg, unsigned thread, const struct masque_udp_in *in);
     void *arg;
+    struct masque_threads threads;
+    struct masque_count *all, alone; /* of all threads' endpoints; `alone` when this is the only one */
     struct loop_log *log;
     struct masque_udp *udp;
     struct masque_qtls_ctx *tls;
@@ -206,7 +205,7 @@ struct masque_h3 {
     struct masque_sources sources;
     struct masque_rates rates; /* of new connections */
     struct masque_pool pool;
-    uint32_t n_conns, n_handshakes, n_flows;
+    uint32_t n_conns, n_flows;
     uint64_t last_flow;
     uint8_t secret[32];
     base_time now;         /* never goes back: ngtcp2 insists */

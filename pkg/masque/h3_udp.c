@@ -80,7 +80,22 @@ static int need_options(struct masque_udp *u, struct base_err *err)
     return BASE_OK;
 }
 
-int masque_udp_open(struct masque_udp **ret, const char *listen, bool offload, struct base_err *err)
+/* The first socket is bound without SO_REUSEPORT, so that it fails where another process has the port; then
+ * it opens the group for the others. */
+static int bind_among(struct masque_udp *u, struct sockaddr_in6 *addr, const struct masque_threads *t)
+{
+    if (t->index > 0) {
+        addr->sin6_port = htons(t->port);
+        if (set(u->fd, SOL_SOCKET, SO_REUSEPORT, 1) != 0)
+            return -1;
+    }
+    if (bind(u->fd, (struct sockaddr *)addr, sizeof *addr) != 0)
+        return -1;
+    return t->count > 1 && t->index == 0 ? set(u->fd, SOL_SOCKET, SO_REUSEPORT, 1) : 0;
+}
+
+int masque_udp_open(struct masque_udp **ret, const char *listen, const struct masque_threads *t,
+                    bool offload, struct base_err *err)
 {
     struct sockaddr_in6 addr;
     int rv = masque_listen_parse(&addr, listen, err);
@@ -101,7 +116,7 @@ int masque_udp_open(struct masque_udp **ret, const char *listen, bool offload, s
         goto fail;
     set_options(u);
     socklen_t len = sizeof u->bound;
-    if (bind(u->fd, (struct sockaddr *)&addr, sizeof addr) != 0) {
+    if (bind_among(u, &addr, t) != 0) {
         int e = errno;
         rv = base_err_sys(err, BASE_EIO, e, "listen \"%s\" (UDP)%s", listen, masque_listen_remedy(e));
         goto fail;
@@ -110,6 +125,10 @@ int masque_udp_open(struct masque_udp **ret, const char *listen, bool offload, s
         rv = base_err_sys(err, BASE_EIO, errno, "listen \"%s\"", listen);
         goto fail;
     }
+    if (t->count > 1 && t->index == t->count - 1)
+        rv = masque_thread_steer(u->fd, t->count, err);
+    if (rv != BASE_OK)
+        goto fail;
     *ret = u;
     return BASE_OK;
 fail:
