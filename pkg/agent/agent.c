@@ -2,6 +2,7 @@
 #include "agent/agent_int.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -388,9 +389,22 @@ struct masque_h3_limits agent_limits(const struct agent_config *cfg)
                                      .capsule = cfg->capsule_seconds * BASE_SEC};
 }
 
+/* How many data threads the configuration means. */
+static unsigned data_threads(const struct agent_config *cfg)
+{
+    cpu_set_t cpus;
+    int n;
+
+    if (cfg->data_threads > 0)
+        return (unsigned)cfg->data_threads;
+    n = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+    return n < MASQUE_THREADS_MAX ? (unsigned)n : MASQUE_THREADS_MAX;
+}
+
 static int start_data(struct agent *a, struct base_err *err)
 {
     struct agent_data_config dc = {
+        .threads = data_threads(&a->cfg),
         .h3 = {.listen = a->cfg.listen_h3,
                .cert_file = a->cfg.tls_cert,
                .key_file = a->cfg.tls_key,

@@ -22,6 +22,7 @@ struct agent_config {
     char kubeconfig[AGENT_PATH_SIZE];
     char listen_h3[AGENT_ADDR_SIZE];
     int64_t http2, rfc9484, cloudflare, udp_offload, tun_offload; /* 0 or 1 */
+    int64_t data_threads;                                         /* 0 = as many as there are CPUs */
     char tls_cert[AGENT_PATH_SIZE], tls_key[AGENT_PATH_SIZE], tls_client_ca[AGENT_PATH_SIZE];
     int64_t policy;        /* enum agent_policy */
     int64_t bearer;        /* 0 or 1: connectors may come with a bearer token instead of a certificate */

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "base/cleanup.h"
+#include "masque/threads.h"
 
 #define STR(field) offsetof(struct agent_config, field), sizeof(((struct agent_config *)0)->field), 0, 0, NULL
 #define NUM(field, lo, hi) offsetof(struct agent_config, field), 0, (lo), (hi), NULL
@@ -27,6 +28,8 @@ const struct agent_option agent_options[] = {
      "on: serve the form of Cloudflare's clients, cf-connect-ip, too"},
     {"listen.udpOffload", AGENT_OPT_ENUM, ONE(udp_offload, "off|on"), "on", false,
      "HTTP/3: large sends and receives (UDP_SEGMENT, UDP_GRO) where the kernel has them"},
+    {"data.threads", AGENT_OPT_INT, NUM(data_threads, 0, MASQUE_THREADS_MAX), "1", false,
+     "threads that move packets; 0: one for each CPU that this process may use"},
     {"tun.offload", AGENT_OPT_ENUM, ONE(tun_offload, "off|on"), "on", false,
      "many packets of one TCP or UDP flow as one to and from the VPC's device, where the kernel has that"},
     {"tls.certFile", AGENT_OPT_PATH, STR(tls_cert), "/etc/holdfast/tls/tls.crt", false,

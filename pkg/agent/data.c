@@ -1,82 +1,165 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * data.c - control's side of the data thread: its life, orders in, reports out.
+ * data.c - control's side of the data threads: their life, orders in, reports out.
  */
 #include "agent/data_int.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
 /* ---- life
  * ---------------------------------------------------------------------------------------------------------
  */
-static int start_thread(struct agent_data *d, struct base_err *err)
+static int start_thread(struct agent_thread *d, struct base_err *err)
 {
     sigset_t all, old;
+    char name[16] = "hf-data";
     int rc;
 
+    if (d->index > 0)
+        (void)base_fmt(name, sizeof name, "hf-data%u", d->index);
     /* Signals are control's business. */
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &old);
     rc = pthread_create(&d->thread, NULL, agent_data_run, d);
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc != 0)
-        return base_err_sys(err, BASE_EIO, rc, "data thread");
+        return base_err_sys(err, BASE_EIO, rc, "data thread %u", d->index);
     d->started = true;
-    (void)pthread_setname_np(d->thread, "hf-data");
+    (void)pthread_setname_np(d->thread, name);
+    return BASE_OK;
+}
+
+static int open_endpoint(struct agent_thread *d, const struct agent_data_config *cfg, struct base_err *err)
+{
+    struct masque_endpoint_config ends = {.h3 = cfg->h3, .http2 = cfg->http2, .h2 = cfg->h2};
+    struct masque_h3_config *h3 = &ends.h3;
+
+    h3->events = (struct masque_events){
+        .request = agent_data_on_request, .packet = agent_data_on_packet, .ended = agent_data_on_ended};
+    h3->stray = agent_data_on_stray;
+    h3->arg = d;
+    h3->limits.stall = d->gap;
+    if (!h3->log)
+        h3->log = cfg->log;
+    if (d->count > 1)
+        h3->threads = (struct masque_threads){.index = d->index,
+                                              .count = d->count,
+                                              .port = d->index > 0 ? agent_data_port(d->all) : 0,
+                                              .shared = &d->all->counts};
+    return masque_endpoint_new(&d->ends, &ends, err);
+}
+
+static int set_up_thread(struct agent_thread *d, const struct agent_data_config *cfg, uint64_t seed,
+                         struct base_err *err)
+{
+    const struct masque_h3_limits *l = &cfg->h3.limits;
+    int rc;
+
+    d->max_flows = l->connections ? l->connections : AGENT_CONNECTIONS_DEFAULT;
+    d->max_flows *= cfg->http2 ? 2 : 1; /* the limit is per transport */
+    /* Every flow that ends, every order's answer, a few of the thread's own: see report() in data_loop.c. */
+    d->max_waiting = 2 * d->max_flows + 2 * AGENT_ORDERS_PER_TURN + 2 * AGENT_TUNS_MAX;
+    d->flows = agent_flows_new(d->max_flows, seed); /* chance may give them all to one thread */
+    d->waiting = base_calloc(d->max_waiting, sizeof *d->waiting);
+    if (!d->flows || !d->waiting)
+        return base_err_set(err, BASE_ENOMEM, "no memory for %u connections: lower limits.connections",
+                            (unsigned)d->max_flows);
+    if (d->all->shared)
+        agent_flows_join(d->flows, d->all->shared, d->index);
+    if ((rc = loop_ring_new(&d->orders, AGENT_ORDERS_MAX, sizeof(struct agent_order), err)) < 0 ||
+        (rc = loop_ring_new(&d->reports, AGENT_REPORTS_MAX, sizeof(struct agent_message), err)) < 0)
+        return rc;
+    if (d->count > 1 && !(d->admits = base_calloc(AGENT_ADMITS_MAX, sizeof *d->admits)))
+        return base_err_set(err, BASE_ENOMEM, "no memory for data thread %u", d->index);
+    if (d->count > 1 && (d->mail_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+        return base_err_sys(err, BASE_EIO, errno, "data thread %u: eventfd", d->index);
+    return open_endpoint(d, cfg, err);
+}
+
+static int new_thread(struct agent_data *all, unsigned index, const struct agent_data_config *cfg)
+{
+    struct agent_thread *d = all->at[index] = base_calloc(1, sizeof *d);
+
+    if (!d)
+        return BASE_ENOMEM;
+    d->all = all;
+    d->index = index;
+    d->count = all->n;
+    d->mail_fd = -1;
+    d->gap = cfg->gap > 0 ? cfg->gap : AGENT_GAP_DEFAULT;
+    d->rate = cfg->rate;
+    d->tenant = cfg->tenant;
+    d->log = cfg->log;
+    atomic_store(&d->heartbeat, loop_clock());
+    return BASE_OK;
+}
+
+/* What several threads need together. */
+static int set_up_several(struct agent_data *d, const struct agent_data_config *cfg, uint64_t seed,
+                          struct base_err *err)
+{
+    uint32_t flows = cfg->h3.limits.connections ? cfg->h3.limits.connections : AGENT_CONNECTIONS_DEFAULT;
+
+    d->poll = epoll_create1(EPOLL_CLOEXEC);
+    if (d->poll < 0)
+        return base_err_sys(err, BASE_EIO, errno, "data threads: epoll");
+    d->shared = agent_shared_new(2 * flows, seed);
+    d->mail = base_calloc((size_t)d->n * d->n, sizeof(struct agent_mail *));
+    if (!d->shared || !d->mail)
+        return base_err_set(err, BASE_ENOMEM, "no memory for %u data threads", d->n);
+    for (unsigned i = 0; i < d->n * d->n; i++)
+        if (i / d->n != i % d->n && !(d->mail[i] = agent_mail_new(AGENT_MAIL_BYTES)))
+            return base_err_set(err, BASE_ENOMEM, "no memory for %u data threads", d->n);
     return BASE_OK;
 }
 
 static int set_up(struct agent_data *d, const struct agent_data_config *cfg, struct base_err *err)
 {
-    struct masque_endpoint_config ends = {.h3 = cfg->h3, .http2 = cfg->http2, .h2 = cfg->h2};
-    struct masque_h3_config *h3 = &ends.h3;
     uint64_t seed;
-    int rc;
+    int rc = BASE_OK;
 
     loop_random(&seed, sizeof seed);
-    d->max_flows = h3->limits.connections ? h3->limits.connections : AGENT_CONNECTIONS_DEFAULT;
-    d->max_flows *= cfg->http2 ? 2 : 1; /* the limit is per transport */
-    /* Every flow that ends, every order's answer, a few of the thread's own: see report() in data_loop.c. */
-    d->max_waiting = 2 * d->max_flows + 2 * AGENT_ORDERS_PER_TURN + 2 * AGENT_TUNS_MAX;
-    d->flows = agent_flows_new(d->max_flows, seed);
-    d->waiting = base_calloc(d->max_waiting, sizeof *d->waiting);
-    if (!d->flows || !d->waiting)
-        return base_err_set(err, BASE_ENOMEM, "no memory for %u connections: lower limits.connections",
-                            (unsigned)d->max_flows);
-    if ((rc = loop_ring_new(&d->orders, AGENT_ORDERS_MAX, sizeof(struct agent_order), err)) < 0 ||
-        (rc = loop_ring_new(&d->reports, AGENT_REPORTS_MAX, sizeof(struct agent_message), err)) < 0)
-        return rc;
-    h3->events = (struct masque_events){
-        .request = agent_data_on_request, .packet = agent_data_on_packet, .ended = agent_data_on_ended};
-    h3->arg = d;
-    h3->limits.stall = d->gap;
-    if (!h3->log)
-        h3->log = cfg->log;
-    rc = masque_endpoint_new(&d->ends, &ends, err);
-    if (rc < 0)
-        return rc;
-    d->port = masque_endpoint_port(d->ends);
-    return start_thread(d, err);
+    if (d->n > 1)
+        rc = set_up_several(d, cfg, seed, err);
+    for (unsigned i = 0; rc == BASE_OK && i < d->n; i++) {
+        if (new_thread(d, i, cfg) != BASE_OK)
+            return base_err_set(err, BASE_ENOMEM, "no memory for the data thread");
+        rc = set_up_thread(d->at[i], cfg, seed, err);
+        if (rc == BASE_OK && d->n > 1) {
+            struct epoll_event ev = {.events = EPOLLIN};
+
+            if (epoll_ctl(d->poll, EPOLL_CTL_ADD, loop_ring_fd(d->at[i]->reports), &ev) != 0)
+                rc = base_err_sys(err, BASE_EIO, errno, "data threads: epoll");
+        }
+    }
+    for (unsigned i = 0; rc == BASE_OK && i < d->n; i++)
+        rc = start_thread(d->at[i], err);
+    return rc;
 }
 
 int agent_data_new(struct agent_data **ret, const struct agent_data_config *cfg, agent_report_fn report,
                    void *arg, struct base_err *err)
 {
-    struct agent_data *d = base_calloc(1, sizeof *d);
+    struct agent_data *d;
     int rc;
 
+    if (cfg->threads > MASQUE_THREADS_MAX)
+        return base_err_set(err, BASE_EINVAL, "%u data threads: at most %d", cfg->threads,
+                            MASQUE_THREADS_MAX);
+    d = base_calloc(1, sizeof *d);
     if (!d)
         return base_err_set(err, BASE_ENOMEM, "no memory for the data thread");
-    d->gap = cfg->gap > 0 ? cfg->gap : AGENT_GAP_DEFAULT;
-    d->rate = cfg->rate;
-    d->tenant = cfg->tenant;
+    d->n = cfg->threads > 0 ? cfg->threads : 1;
+    d->poll = -1;
     d->tun_offload = !cfg->no_tun_offload;
-    d->log = cfg->log;
     d->report = report;
     d->report_arg = arg;
-    atomic_store(&d->heartbeat, loop_clock());
     rc = set_up(d, cfg, err);
     if (rc < 0) {
         agent_data_free(d);
@@ -87,7 +170,7 @@ int agent_data_new(struct agent_data **ret, const struct agent_data_config *cfg,
 }
 
 /* TUNs and tokens that are on their way between the threads. */
-static void close_travellers(struct agent_data *d)
+static void close_travellers(struct agent_thread *d)
 {
     while (d->orders && loop_ring_pop(d->orders, &d->order))
         tun_free(d->order.tun);
@@ -102,17 +185,8 @@ static void close_travellers(struct agent_data *d)
     }
 }
 
-struct agent_data *agent_data_free(struct agent_data *d)
+static void free_thread(struct agent_thread *d)
 {
-    if (!d)
-        return NULL;
-    if (d->started) {
-        struct agent_order quit = {.kind = AGENT_ORDER_QUIT};
-
-        atomic_store_explicit(&d->quit, true, memory_order_release);
-        (void)loop_ring_push(d->orders, &quit); /* when it is full, the heartbeat wakes the thread */
-        (void)pthread_join(d->thread, NULL);
-    }
     close_travellers(d);
     for (uint32_t i = 0; i < AGENT_TUNS_MAX; i++)
         tun_free(d->tuns[i].t);
@@ -120,7 +194,35 @@ struct agent_data *agent_data_free(struct agent_data *d)
     agent_flows_free(d->flows);
     loop_ring_free(d->orders);
     loop_ring_free(d->reports);
+    if (d->mail_fd >= 0)
+        (void)close(d->mail_fd);
+    base_free(d->admits);
     base_free(d->waiting);
+    base_free(d);
+}
+
+struct agent_data *agent_data_free(struct agent_data *d)
+{
+    struct agent_order quit = {.kind = AGENT_ORDER_QUIT};
+
+    if (!d)
+        return NULL;
+    for (unsigned i = 0; i < d->n && d->at[i]; i++)
+        if (d->at[i]->started) {
+            atomic_store_explicit(&d->at[i]->quit, true, memory_order_release);
+            (void)loop_ring_push(d->at[i]->orders, &quit); /* full: the heartbeat wakes the thread */
+        }
+    for (unsigned i = 0; i < d->n && d->at[i]; i++)
+        if (d->at[i]->started)
+            (void)pthread_join(d->at[i]->thread, NULL);
+    for (unsigned i = 0; i < d->n && d->at[i]; i++)
+        free_thread(d->at[i]); /* when all have ended: they look at each other */
+    for (unsigned i = 0; d->mail && i < d->n * d->n; i++)
+        agent_mail_free(d->mail[i]);
+    base_free(d->mail);
+    agent_shared_free(d->shared);
+    if (d->poll >= 0)
+        (void)close(d->poll);
     return base_free(d);
 }
 
@@ -128,71 +230,117 @@ struct agent_data *agent_data_free(struct agent_data *d)
  * ------------------------------------------------------------------------------------------------------ */
 int agent_data_fd(const struct agent_data *d)
 {
-    return loop_ring_fd(d->reports);
+    return d->n > 1 ? d->poll : loop_ring_fd(d->at[0]->reports);
+}
+
+/* Is it for the caller's ears? What threads do together is told once. */
+static bool to_tell(struct agent_data *d, unsigned thread, struct agent_report *r)
+{
+    switch (r->kind) {
+    case AGENT_REPORT_TUN:
+    case AGENT_REPORT_TUN_LOST:
+    case AGENT_REPORT_TUN_CLOSED:
+        return agent_book_report(d, thread, r);
+    case AGENT_REPORT_DRAINED:
+        return ++d->drained % d->n == 0;
+    case AGENT_REPORT_REQUEST:
+    case AGENT_REPORT_ENDED:
+    case AGENT_REPORT_STOPPED:
+    case AGENT_REPORT_GAP:
+        return true;
+    }
+    return true;
+}
+
+static void drain_thread(struct agent_data *d, unsigned thread)
+{
+    struct agent_thread *t = d->at[thread];
+    struct agent_message m;
+
+    loop_ring_drain_fd(t->reports);
+    while (loop_ring_pop(t->reports, &m)) {
+        tun_free(m.close); /* before control hears that it is closed */
+        if (to_tell(d, thread, &m.r))
+            d->report(d->report_arg, &m.r);
+        if (m.r.kind == AGENT_REPORT_GAP)
+            atomic_store_explicit(&t->gap_handled, m.r.at, memory_order_release);
+    }
 }
 
 void agent_data_drain_reports(struct agent_data *d)
 {
-    struct agent_message m;
-
-    loop_ring_drain_fd(d->reports);
-    while (loop_ring_pop(d->reports, &m)) {
-        tun_free(m.close); /* before control hears that it is closed */
-        d->report(d->report_arg, &m.r);
-        if (m.r.kind == AGENT_REPORT_GAP)
-            atomic_store_explicit(&d->gap_handled, m.r.at, memory_order_release);
-    }
+    for (unsigned i = 0; i < d->n; i++)
+        drain_thread(d, i);
+    agent_book_retry(d);
 }
 
 uint16_t agent_data_port(const struct agent_data *d)
 {
-    return d->port;
+    return masque_endpoint_port(d->at[0]->ends);
+}
+
+unsigned agent_data_threads(const struct agent_data *d)
+{
+    return d->n;
 }
 
 base_time agent_data_heartbeat(const struct agent_data *d)
 {
-    return atomic_load_explicit(&d->heartbeat, memory_order_acquire);
+    base_time beat = BASE_TIME_NEVER;
+
+    for (unsigned i = 0; i < d->n; i++)
+        beat = base_time_min(beat, atomic_load_explicit(&d->at[i]->heartbeat, memory_order_acquire));
+    return beat;
 }
 
 void agent_data_stats(const struct agent_data *d, struct agent_data_stats *ret)
 {
-    uint64_t words[AGENT_STAT_WORDS];
+    uint64_t words[AGENT_STAT_WORDS] = {0}, orders = 0, reports = 0;
 
-    for (unsigned i = 0; i < AGENT_STAT_WORDS; i++)
-        words[i] = atomic_load_explicit(&d->published[i], memory_order_relaxed);
+    /* Where two counts share a word (they are gauges of connections) the sums do not run into each other. */
+    for (unsigned t = 0; t < d->n; t++) {
+        for (unsigned i = 0; i < AGENT_STAT_WORDS; i++)
+            words[i] += atomic_load_explicit(&d->at[t]->published[i], memory_order_relaxed);
+        orders += loop_ring_refused(d->at[t]->orders);
+        reports += loop_ring_refused(d->at[t]->reports);
+    }
     memcpy(ret, words, sizeof *ret);
-    ret->orders_refused = loop_ring_refused(d->orders);
-    ret->reports_refused = loop_ring_refused(d->reports);
+    ret->h3.gso = ret->h3.gso == d->n;
+    ret->orders_refused = orders;
+    ret->reports_refused = reports;
 }
 
 /* ---- orders
  * ------------------------------------------------------------------------------------------------------- */
+static int push_to(struct agent_thread *t, const struct agent_order *o)
+{
+    return loop_ring_push(t->orders, o) ? BASE_OK : BASE_EFULL;
+}
+
+/* To the flow's thread. */
 static int push(struct agent_data *d, const struct agent_order *o)
 {
-    return loop_ring_push(d->orders, o) ? BASE_OK : BASE_EFULL;
+    return push_to(d->at[masque_flow_thread(o->flow) % d->n], o);
+}
+
+static int push_to_all(struct agent_data *d, const struct agent_order *o)
+{
+    int rc = BASE_OK;
+
+    for (unsigned i = 0; i < d->n; i++)
+        if (push_to(d->at[i], o) != BASE_OK)
+            rc = BASE_EFULL;
+    return rc;
 }
 
 int agent_data_tun_open(struct agent_data *d, uint32_t tun_id, const char *device, int mtu)
 {
-    struct agent_order o = {.kind = AGENT_ORDER_TUN_OPEN, .tun_id = tun_id};
-    struct base_err err = {0};
-    int rc;
-
-    /* Here, not in the data thread: attaching waits for the kernel's network lock. */
-    o.code = tun_open(&o.tun, device, mtu, &err);
-    if (o.code < 0)
-        (void)base_fmt(o.text, sizeof o.text, "%s", err.msg);
-    else if (d->tun_offload)
-        (void)tun_offload(o.tun);
-    rc = push(d, &o);
-    if (rc < 0)
-        tun_free(o.tun);
-    return rc;
+    return agent_book_open(d, tun_id, device, mtu);
 }
 
 int agent_data_tun_close(struct agent_data *d, uint32_t tun_id)
 {
-    return push(d, &(struct agent_order){.kind = AGENT_ORDER_TUN_CLOSE, .tun_id = tun_id});
+    return agent_book_close(d, tun_id);
 }
 
 int agent_data_admit(struct agent_data *d, const struct agent_admit *a)
@@ -222,15 +370,15 @@ int agent_data_close(struct agent_data *d, uint64_t flow)
 
 int agent_data_drain(struct agent_data *d)
 {
-    return push(d, &(struct agent_order){.kind = AGENT_ORDER_DRAIN});
+    return push_to_all(d, &(struct agent_order){.kind = AGENT_ORDER_DRAIN});
 }
 
 int agent_data_reload(struct agent_data *d)
 {
-    return push(d, &(struct agent_order){.kind = AGENT_ORDER_RELOAD});
+    return push_to_all(d, &(struct agent_order){.kind = AGENT_ORDER_RELOAD});
 }
 
 int agent_data_limits(struct agent_data *d, const struct masque_h3_limits *limits)
 {
-    return push(d, &(struct agent_order){.kind = AGENT_ORDER_LIMITS, .limits = *limits});
+    return push_to_all(d, &(struct agent_order){.kind = AGENT_ORDER_LIMITS, .limits = *limits});
 }

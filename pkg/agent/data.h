@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * agent/data.h - the data thread: joins masque and tun, run to completion; orders and reports over bounded
- * rings.
+ * agent/data.h - the data threads (one, or several): join masque and tun, run to completion; orders and
+ * reports over bounded rings.
+ *
+ * With several, each has its own sockets, its own queue of each TUN, and the sessions that began on it; the
+ * kernel brings a session's datagrams to its thread (masque/threads.h), and packets of the VPC that come
+ * elsewhere are carried there. What is said of "the data thread" below holds for each by itself: an order for
+ * a flow goes to the flow's thread only, and so does its barrier; TUNs, the drain and heartbeats are told as
+ * one.
  *
  * Control calls these functions from its own thread only. An order never waits: it is pushed to the ring
  * (BASE_EFULL when that is full, which the caller treats as a stalled data thread). Reports come back through
@@ -56,6 +62,7 @@ struct agent_tenant_limits {
     uint32_t packets;  /* a second, both directions; a tenth of it, and 64 in any case, at once */
 };
 struct agent_data_config {
+    unsigned threads; /* 0 and 1: one; at most MASQUE_THREADS_MAX */
     struct masque_h3_config
         h3; /* its events and arg are overwritten; also what HTTP/2 has in common with it */
     bool http2;
@@ -74,7 +81,8 @@ struct agent_data *agent_data_free(struct agent_data *d);
 int agent_data_fd(const struct agent_data *d);
 void agent_data_drain_reports(struct agent_data *d);
 uint16_t agent_data_port(const struct agent_data *d);
-/* CLOCK_BOOTTIME of the last heartbeat (every 100 ms). Any thread. */
+unsigned agent_data_threads(const struct agent_data *d);
+/* CLOCK_BOOTTIME of the last heartbeat (every 100 ms), of the thread that is furthest behind. Any thread. */
 base_time agent_data_heartbeat(const struct agent_data *d);
 
 /* Opens the foundation's TUN `device` under the caller's number; never creates one. */
@@ -113,6 +121,7 @@ struct agent_data_stats {
     uint64_t tun_in, tun_out, tun_bytes_in, tun_bytes_out, drop_source, drop_destination, drop_malformed,
         drop_hop_limit, drop_no_session, drop_fence, drop_tun_full, drop_rate, drop_tenant,
         full_tenant_sessions, full_tenant_requests, icmp_sent, gaps, orders_refused, reports_refused;
+    uint64_t carried, drop_carried; /* to other threads; lost because those were behind with their work */
 };
 /* A snapshot (relaxed atomics); any thread. */
 void agent_data_stats(const struct agent_data *d, struct agent_data_stats *ret);

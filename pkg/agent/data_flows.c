@@ -3,7 +3,6 @@
 
 #include "agent/data.h"
 #include "base/err.h"
-#include "base/hash.h"
 #include "base/mem.h"
 #include "tun/prefix.h"
 
@@ -19,7 +18,8 @@ struct agent_flows {
     uint32_t mask, max, n, fresh, free_list; /* fresh: entries from here on were never used */
     struct tun_prefixes *prefixes;
     uint64_t seed;
-    struct agent_tenant tenants[AGENT_TENANTS];
+    struct agent_shared *shared, *own; /* `own`: this table is alone */
+    unsigned thread;
 };
 
 struct agent_flows *agent_flows_new(uint32_t max, uint64_t seed)
@@ -41,7 +41,8 @@ struct agent_flows *agent_flows_new(uint32_t max, uint64_t seed)
     t->at = base_calloc(max, sizeof *t->at);
     t->bucket = base_calloc(buckets, sizeof *t->bucket);
     t->prefixes = tun_prefixes_new(max, seed);
-    if (!t->at || !t->bucket || !t->prefixes)
+    t->shared = t->own = agent_shared_new(0, seed);
+    if (!t->at || !t->bucket || !t->prefixes || !t->own)
         return NULL;
     memset(t->bucket, 0xff, buckets * sizeof *t->bucket);
     return BASE_TAKE(t);
@@ -51,10 +52,18 @@ struct agent_flows *agent_flows_free(struct agent_flows *t)
 {
     if (!t)
         return NULL;
+    agent_shared_free(t->own);
     tun_prefixes_free(t->prefixes);
     base_free(t->bucket);
     base_free(t->at);
     return base_free(t);
+}
+
+void agent_flows_join(struct agent_flows *t, struct agent_shared *s, unsigned thread)
+{
+    t->own = agent_shared_free(t->own);
+    t->shared = s;
+    t->thread = thread;
 }
 
 /* Ids are counted upwards: their low bits spread well enough. */
@@ -126,6 +135,11 @@ int agent_flows_open(struct agent_flows *t, struct agent_flow *f, const struct a
     rc = tun_prefixes_add(t->prefixes, &a->prefix, (uint32_t)(f - t->at));
     if (rc < 0)
         return rc;
+    rc = t->own ? BASE_OK : agent_shared_claim(t->shared, &a->prefix, t->thread);
+    if (rc < 0) {
+        (void)tun_prefixes_remove(t->prefixes, &a->prefix);
+        return rc;
+    }
     for (uint8_t i = 0; i < a->n_destinations; i++) {
         f->destinations[n] = a->destinations[i];
         n += narrow(&f->destinations[n], &f->target);
@@ -145,8 +159,11 @@ int agent_flows_open(struct agent_flows *t, struct agent_flow *f, const struct a
 
 void agent_flows_stop(struct agent_flows *t, struct agent_flow *f)
 {
-    if (f->state == AGENT_FLOW_OPEN)
+    if (f->state == AGENT_FLOW_OPEN) {
         (void)tun_prefixes_remove(t->prefixes, &f->rules.prefix);
+        if (!t->own)
+            agent_shared_release(t->shared, &f->rules.prefix, t->thread);
+    }
     f->state = AGENT_FLOW_STOPPED;
     f->slot = NULL;
     f->tun = NONE;
@@ -157,8 +174,7 @@ void agent_flows_remove(struct agent_flows *t, struct agent_flow *f)
     uint32_t i = (uint32_t)(f - t->at), *link = head_of(t, f->id);
 
     agent_flows_stop(t, f);
-    if (f->tenant)
-        f->tenant->flows--;
+    agent_tenant_sub(f->tenant);
     f->tenant = NULL;
     while (*link != i)
         link = &t->at[*link].next;
@@ -176,33 +192,10 @@ void agent_flows_drop_tun(struct agent_flows *t, uint32_t tun)
             t->at[i].tun = NONE;
 }
 
-/* When a sender of `rate` units a second that has sent up to `at` may be done with `n` more; 0 = not now. */
-static base_time spend(base_time at, uint64_t rate, uint64_t least, base_time now, uint64_t n)
-{
-    uint64_t burst = rate / 10 > least ? rate / 10 : least;
-    base_time from = base_time_max(at, now);
-
-    if (rate == 0)
-        return now;
-    if ((uint64_t)(from - now) / 1000 * rate / 1000000 + n > burst)
-        return 0;
-    return from + (base_time)(n * (uint64_t)BASE_SEC / rate);
-}
-
-static bool take(base_time *at, uint64_t rate, uint64_t least, base_time now)
-{
-    base_time next = spend(*at, rate, least, now, 1);
-
-    if (next == 0)
-        return false;
-    *at = next;
-    return true;
-}
-
 bool agent_flow_rate(struct agent_flow *f, const struct agent_rate *r, base_time now, size_t len)
 {
-    base_time packets = spend(f->packets_at, r->packets, 64, now, 1);
-    base_time bytes = spend(f->bytes_at, r->bytes, 65536, now, len);
+    base_time packets = agent_spend(f->packets_at, r->packets, 64, now, 1);
+    base_time bytes = agent_spend(f->bytes_at, r->bytes, 65536, now, len);
 
     if (packets == 0 || bytes == 0)
         return false;
@@ -213,35 +206,13 @@ bool agent_flow_rate(struct agent_flow *f, const struct agent_rate *r, base_time
 
 struct agent_tenant *agent_flows_tenant(struct agent_flows *t, const char *uri)
 {
-    const char *host = strstr(uri, "://");
-    uint64_t h;
-
-    if (!host || host[3] == '\0' || host[3] == '/')
-        return NULL;
-    h = base_fnv1a(t->seed ^ BASE_FNV1A, uri, (size_t)(host - uri) + 3 + strcspn(host + 3, "/"));
-    return &t->tenants[(h ^ h >> 32) % AGENT_TENANTS];
-}
-
-enum agent_tenant_verdict agent_tenant_request(struct agent_tenant *x, const struct agent_tenant_limits *l,
-                                               base_time now)
-{
-    if (!x)
-        return AGENT_TENANT_PASS;
-    if (l->sessions > 0 && x->flows >= l->sessions)
-        return AGENT_TENANT_SESSIONS;
-    return take(&x->requests_at, l->requests, 16, now) ? AGENT_TENANT_PASS : AGENT_TENANT_REQUESTS;
-}
-
-bool agent_tenant_packet(struct agent_tenant *x, const struct agent_tenant_limits *l, base_time now)
-{
-    return !x || l->packets == 0 || take(&x->packets_at, l->packets, 64, now);
+    return agent_shared_tenant(t->shared, uri);
 }
 
 void agent_flow_belongs(struct agent_flow *f, struct agent_tenant *x)
 {
     f->tenant = x;
-    if (x)
-        x->flows++;
+    agent_tenant_add(x);
 }
 
 uint32_t agent_flows_count(const struct agent_flows *t)

@@ -9,6 +9,7 @@
 #ifndef AGENT_DATA_FLOWS_H
 #define AGENT_DATA_FLOWS_H
 
+#include "agent/data_shared.h"
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "masque/icmp6.h"
@@ -16,7 +17,6 @@
 
 struct agent_admit;
 struct agent_rate;
-struct agent_tenant_limits;
 struct fence_slot;
 
 enum agent_flow_state {
@@ -34,19 +34,9 @@ struct agent_flow {
     int ipproto;               /* likewise; -1 = anything */
     struct masque_rules rules; /* OPEN only; its destinations are the array below */
     struct masque_icmp6_bucket bucket;
-    struct agent_tenant *tenant;    /* NULL = not known; points into the table of agent_flows */
+    struct agent_tenant *tenant;    /* NULL = not known */
     base_time packets_at, bytes_at; /* when what it has sent is used up, at its rate; see agent_flow_rate */
     struct base_prefix destinations[64];
-};
-
-/* What all flows of one tenant have in common. A tenant is known before anything is asked or written: by the
- * scheme and host of its certificates' URI ("spiffe://acme" of "spiffe://acme/site-1"). Tenants share
- * AGENT_TENANTS entries by a keyed hash, so that nobody can make the table grow, nor choose whose budget is
- * used up without the key. */
-enum { AGENT_TENANTS = 4096 };
-struct agent_tenant {
-    uint32_t flows;
-    base_time requests_at, packets_at; /* when what it has used is earned again */
 };
 
 struct agent_flows;
@@ -54,6 +44,9 @@ struct agent_flows;
 struct agent_flows *agent_flows_new(uint32_t max, uint64_t seed);
 struct agent_flows *agent_flows_free(struct agent_flows *t);
 BASE_DEFINE_CLEANUP(struct agent_flows *, agent_flows_free)
+/* One of several tables, of `thread`: open flows claim their prefixes in `s`, and tenants are counted there.
+ * Before the first flow; `s` stays the caller's. */
+void agent_flows_join(struct agent_flows *t, struct agent_shared *s, unsigned thread);
 
 /* A new entry in state ASKED. NULL: full, the id is 0, or known already. */
 struct agent_flow *agent_flows_add(struct agent_flows *t, uint64_t id);
@@ -63,7 +56,8 @@ struct agent_flow *agent_flows_by_address(struct agent_flows *t, const uint8_t a
 
 /* Makes an ASKED flow OPEN with what control decided, narrowed to what the request asked for. BASE_OK;
  * BASE_EINVAL: it is not ASKED, the prefix is no /96, there is no slot, too many destinations; BASE_EEXIST:
- * another flow is open with this prefix (that one stays). On failure nothing was changed. */
+ * another flow is open with this prefix (that one stays), here or in another thread; BASE_EFULL. On failure
+ * nothing was changed. */
 int agent_flows_open(struct agent_flows *t, struct agent_flow *f, const struct agent_admit *a, uint32_t tun);
 /* The barrier: no longer found by address, its slot forgotten. Any state. */
 void agent_flows_stop(struct agent_flows *t, struct agent_flow *f);
@@ -77,12 +71,6 @@ uint32_t agent_flows_count(const struct agent_flows *t);
 
 /* The tenant of a URI; NULL when it has no host. */
 struct agent_tenant *agent_flows_tenant(struct agent_flows *t, const char *uri);
-enum agent_tenant_verdict { AGENT_TENANT_PASS = 0, AGENT_TENANT_SESSIONS, AGENT_TENANT_REQUESTS };
-/* May it have one flow more now? A request that passes is counted. NULL passes. */
-enum agent_tenant_verdict agent_tenant_request(struct agent_tenant *x, const struct agent_tenant_limits *l,
-                                               base_time now);
-/* One packet of it, in either direction: false = its budget is used up. NULL passes. */
-bool agent_tenant_packet(struct agent_tenant *x, const struct agent_tenant_limits *l, base_time now);
 /* The flow belongs to this tenant (NULL ok) from now until its end. */
 void agent_flow_belongs(struct agent_flow *f, struct agent_tenant *x);
 

@@ -15,13 +15,16 @@
 #include "fence/fence.h"
 
 enum {
-    TUN_BURST = 128,                     /* packets per TUN and iteration */
-    FIRST_TUN = 1 + MASQUE_ENDPOINT_FDS, /* in the poll set: the ring, the endpoint's, TUNs */
+    TUN_BURST = 128, /* packets per TUN and iteration */
+    /* in the poll set: the ring, the mail, the endpoint's, TUNs */
+    MAIL = 1,
+    FIRST_END = 2,
+    FIRST_TUN = FIRST_END + MASQUE_ENDPOINT_FDS,
 };
 
 /* ---- the clock and the gap
  * --------------------------------------------------------------------------------------- */
-base_time agent_data_clock(struct agent_data *d)
+base_time agent_data_clock(struct agent_thread *d)
 {
     base_time now = loop_clock();
 
@@ -34,14 +37,14 @@ base_time agent_data_clock(struct agent_data *d)
     return now;
 }
 
-bool agent_data_held(const struct agent_data *d)
+bool agent_data_held(const struct agent_thread *d)
 {
     return d->gap_at > atomic_load_explicit(&d->gap_handled, memory_order_acquire);
 }
 
 /* ---- reports
  * ------------------------------------------------------------------------------------------------------ */
-static bool push_waiting(struct agent_data *d)
+static bool push_waiting(struct agent_thread *d)
 {
     while (d->n_waiting > 0) {
         if (!loop_ring_push(d->reports, &d->waiting[d->waiting_head]))
@@ -54,7 +57,7 @@ static bool push_waiting(struct agent_data *d)
 
 /* Sends d->message. Control does its accounting by reports, so none is lost: while the ring is full they wait
  * here, no order is taken and no request is reported, which bounds their number. */
-static void report(struct agent_data *d)
+static void report(struct agent_thread *d)
 {
     d->message.r.at = d->message.r.at ? d->message.r.at : d->beat;
     if (d->n_waiting == 0 && loop_ring_push(d->reports, &d->message))
@@ -66,7 +69,7 @@ static void report(struct agent_data *d)
     d->n_waiting++;
 }
 
-static struct agent_report *fresh_report(struct agent_data *d, enum agent_report_kind kind)
+static struct agent_report *fresh_report(struct agent_thread *d, enum agent_report_kind kind)
 {
     memset(&d->message, 0, sizeof d->message);
     d->message.r.kind = kind;
@@ -76,7 +79,7 @@ static struct agent_report *fresh_report(struct agent_data *d, enum agent_report
 /* ---- events of the endpoint
  * -------------------------------------------------------------------------------------- */
 /* Refuses what goes beyond its tenant's budget: control does not even hear of it. */
-static bool tenant_may(struct agent_data *d, const struct masque_request *rq, struct agent_tenant *tenant)
+static bool tenant_may(struct agent_thread *d, const struct masque_request *rq, struct agent_tenant *tenant)
 {
     const char *why =
         "TenantSessions: this tenant has all the sessions that this node gives to one; end some, "
@@ -102,7 +105,7 @@ static bool tenant_may(struct agent_data *d, const struct masque_request *rq, st
 
 void agent_data_on_request(void *arg, const struct masque_request *rq)
 {
-    struct agent_data *d = arg;
+    struct agent_thread *d = arg;
     struct agent_tenant *tenant =
         rq->identity == MASQUE_IDENTITY_URI ? agent_flows_tenant(d->flows, rq->uri) : NULL;
     struct agent_flow *f;
@@ -127,7 +130,7 @@ void agent_data_on_request(void *arg, const struct masque_request *rq)
 
 void agent_data_on_ended(void *arg, uint64_t flow, enum masque_end why, const char *detail)
 {
-    struct agent_data *d = arg;
+    struct agent_thread *d = arg;
     struct agent_flow *f = agent_flows_find(d->flows, flow);
     struct agent_report *r;
 
@@ -143,7 +146,7 @@ void agent_data_on_ended(void *arg, uint64_t flow, enum masque_end why, const ch
 
 /* ---- orders
  * ------------------------------------------------------------------------------------------------------- */
-static uint32_t find_tun(const struct agent_data *d, uint32_t id)
+static uint32_t find_tun(const struct agent_thread *d, uint32_t id)
 {
     for (uint32_t i = 0; i < AGENT_TUNS_MAX; i++)
         if (d->tuns[i].t && d->tuns[i].id == id)
@@ -151,7 +154,7 @@ static uint32_t find_tun(const struct agent_data *d, uint32_t id)
     return UINT32_MAX;
 }
 
-static void do_tun_open(struct agent_data *d, const struct agent_order *o)
+static void do_tun_open(struct agent_thread *d, const struct agent_order *o)
 {
     struct agent_report *r = fresh_report(d, AGENT_REPORT_TUN);
     uint32_t i = 0;
@@ -176,7 +179,7 @@ static void do_tun_open(struct agent_data *d, const struct agent_order *o)
 }
 
 /* Lets go of a TUN: its flows keep their state, without a way into the VPC. */
-static void let_go(struct agent_data *d, uint32_t i, enum agent_report_kind kind)
+static void let_go(struct agent_thread *d, uint32_t i, enum agent_report_kind kind)
 {
     struct agent_report *r = fresh_report(d, kind);
 
@@ -189,7 +192,7 @@ static void let_go(struct agent_data *d, uint32_t i, enum agent_report_kind kind
     report(d);
 }
 
-static void do_tun_close(struct agent_data *d, const struct agent_order *o)
+static void do_tun_close(struct agent_thread *d, const struct agent_order *o)
 {
     uint32_t i = find_tun(d, o->tun_id);
 
@@ -201,7 +204,17 @@ static void do_tun_close(struct agent_data *d, const struct agent_order *o)
     report(d);
 }
 
-static void do_admit(struct agent_data *d, const struct agent_admit *a)
+static void not_admitted(struct agent_thread *d, uint64_t flow, uint32_t tun_id, const char *why)
+{
+    struct agent_flow *f = agent_flows_find(d->flows, flow);
+
+    if (f)
+        agent_flows_stop(d->flows, f);
+    loop_log(d->log, LOOP_WARN, "admit_failed", why, LOG_INT("flow", flow), LOG_INT("tunID", tun_id));
+    (void)masque_endpoint_refuse(d->ends, flow, 503, why, 1);
+}
+
+static void do_admit(struct agent_thread *d, const struct agent_admit *a)
 {
     struct agent_flow *f = agent_flows_find(d->flows, a->flow);
     uint32_t tun = find_tun(d, a->tun_id);
@@ -229,12 +242,24 @@ static void do_admit(struct agent_data *d, const struct agent_admit *a)
             return;
         why = "Overloaded: the answer could not be queued";
     }
-    agent_flows_stop(d->flows, f);
-    loop_log(d->log, LOOP_WARN, "admit_failed", why, LOG_INT("flow", a->flow), LOG_INT("tunID", a->tun_id));
-    (void)masque_endpoint_refuse(d->ends, a->flow, 503, why, 1);
+    not_admitted(d, a->flow, a->tun_id, why);
 }
 
-static void stop_flow(struct agent_data *d, uint64_t flow)
+/* Those that waited for the other threads. One that was stopped meanwhile is not touched any more: its slot
+ * is control's again. */
+static void admit_waiting(struct agent_thread *d)
+{
+    const struct agent_admit *a;
+
+    while ((a = agent_data_admit_next(d, d->beat))) {
+        const struct agent_flow *f = agent_flows_find(d->flows, a->flow);
+
+        if (f && f->state == AGENT_FLOW_ASKED)
+            do_admit(d, a);
+    }
+}
+
+static void stop_flow(struct agent_thread *d, uint64_t flow)
 {
     struct agent_flow *f = agent_flows_find(d->flows, flow);
 
@@ -245,7 +270,7 @@ static void stop_flow(struct agent_data *d, uint64_t flow)
     agent_flows_stop(d->flows, f);
 }
 
-static void do_reload(struct agent_data *d)
+static void do_reload(struct agent_thread *d)
 {
     struct base_err err = {0};
 
@@ -257,7 +282,7 @@ static void do_reload(struct agent_data *d)
                  "new connections use the certificate files as they are now");
 }
 
-static void take_order(struct agent_data *d, const struct agent_order *o)
+static void take_order(struct agent_thread *d, const struct agent_order *o)
 {
     switch (o->kind) {
     case AGENT_ORDER_TUN_OPEN:
@@ -267,7 +292,10 @@ static void take_order(struct agent_data *d, const struct agent_order *o)
         do_tun_close(d, o);
         return;
     case AGENT_ORDER_ADMIT:
-        do_admit(d, &o->admit);
+        if (d->count < 2)
+            do_admit(d, &o->admit);
+        else if (!agent_data_admit_later(d, &o->admit))
+            not_admitted(d, o->flow, o->admit.tun_id, "Overloaded: too many sessions are being set up");
         return;
     case AGENT_ORDER_REFUSE:
         (void)masque_endpoint_refuse(d->ends, o->flow, o->status, o->text, o->retry_after);
@@ -296,7 +324,7 @@ static void take_order(struct agent_data *d, const struct agent_order *o)
     }
 }
 
-static void take_orders(struct agent_data *d)
+static void take_orders(struct agent_thread *d)
 {
     /* The ring wakes once, when it was empty: whoever leaves orders behind must come back by himself. */
     d->orders_left = true;
@@ -313,7 +341,7 @@ static void take_orders(struct agent_data *d)
 /* ---- one iteration
  * ------------------------------------------------------------------------------------------------ */
 /* Empties what was filled before the gap, then tells control. */
-static void after_gap(struct agent_data *d)
+static void after_gap(struct agent_thread *d)
 {
     d->gap_pending = false;
     d->gap_due = true;
@@ -321,11 +349,12 @@ static void after_gap(struct agent_data *d)
     for (uint32_t i = 0; i < AGENT_TUNS_MAX; i++)
         agent_data_tun_empty(d, i);
     masque_endpoint_discard(d->ends);
+    agent_data_mail_take(d, false);
     masque_endpoint_read_all(d->ends, d->beat); /* held: their packets are dropped */
 }
 
 /* Several gaps become one report while control does not listen: only the last one has to be answered. */
-static void report_gap(struct agent_data *d)
+static void report_gap(struct agent_thread *d)
 {
     if (!d->gap_due || d->n_waiting > 0)
         return;
@@ -334,7 +363,7 @@ static void report_gap(struct agent_data *d)
     report(d);
 }
 
-static void sweep_tuns(struct agent_data *d)
+static void sweep_tuns(struct agent_thread *d)
 {
     for (uint32_t i = 0; i < AGENT_TUNS_MAX; i++) {
         if (!d->tuns[i].t || !d->tuns[i].lost)
@@ -344,7 +373,7 @@ static void sweep_tuns(struct agent_data *d)
     }
 }
 
-static void publish(struct agent_data *d)
+static void publish(struct agent_thread *d)
 {
     uint64_t words[AGENT_STAT_WORDS];
 
@@ -354,7 +383,7 @@ static void publish(struct agent_data *d)
         atomic_store_explicit(&d->published[i], words[i], memory_order_relaxed);
 }
 
-static void check_drained(struct agent_data *d)
+static void check_drained(struct agent_thread *d)
 {
     if (!d->draining || d->n.h3.open_connections + d->n.h2.open_connections > 0)
         return;
@@ -369,15 +398,16 @@ struct polled {
     nfds_t n;
 };
 
-static void wait_for_work(struct agent_data *d, struct polled *p)
+static void wait_for_work(struct agent_thread *d, struct polled *p)
 {
     base_time now = loop_clock(),
               until = base_time_min(masque_endpoint_expiry(d->ends), d->beat + AGENT_HEARTBEAT), left;
     struct timespec ts;
 
     p->fd[0] = (struct pollfd){.fd = loop_ring_fd(d->orders), .events = POLLIN};
+    p->fd[MAIL] = (struct pollfd){.fd = d->mail_fd, .events = POLLIN};
     for (unsigned i = 0; i < MASQUE_ENDPOINT_FDS; i++)
-        p->fd[1 + i] = (struct pollfd){.fd = masque_endpoint_fd(d->ends, i), .events = POLLIN};
+        p->fd[FIRST_END + i] = (struct pollfd){.fd = masque_endpoint_fd(d->ends, i), .events = POLLIN};
     p->n = FIRST_TUN;
     for (uint32_t i = 0; i < AGENT_TUNS_MAX; i++) {
         if (!d->tuns[i].t)
@@ -385,9 +415,9 @@ static void wait_for_work(struct agent_data *d, struct polled *p)
         p->tun[p->n] = i;
         p->fd[p->n++] = (struct pollfd){.fd = tun_fd(d->tuns[i].t), .events = POLLIN};
     }
-    if (d->n_waiting > 0)
+    if (d->n_waiting > 0 || d->n_admits > 0)
         until = base_time_min(until, now + 10 * BASE_MS);
-    else if (d->orders_left)
+    if ((d->orders_left && d->n_waiting == 0) || d->mail_left)
         until = now;
     left = until > now ? until - now : 0;
     ts = (struct timespec){.tv_sec = left / BASE_SEC, .tv_nsec = left % BASE_SEC};
@@ -396,7 +426,7 @@ static void wait_for_work(struct agent_data *d, struct polled *p)
             p->fd[i].revents = 0;
 }
 
-static void iterate(struct agent_data *d, struct polled *p)
+static void iterate(struct agent_thread *d, struct polled *p)
 {
     base_time now;
 
@@ -408,12 +438,18 @@ static void iterate(struct agent_data *d, struct polled *p)
         after_gap(d);
     if (p->fd[0].revents || d->orders_left)
         take_orders(d);
+    if (d->count > 1) {
+        agent_data_mail_take(d, p->fd[MAIL].revents != 0);
+        admit_waiting(d);
+    }
     for (nfds_t i = FIRST_TUN; i < p->n; i++)
         if (p->fd[i].revents)
             agent_data_tun_burst(d, p->tun[i], TUN_BURST);
     for (unsigned i = 0; i < MASQUE_ENDPOINT_FDS; i++)
-        if (p->fd[1 + i].revents)
+        if (p->fd[FIRST_END + i].revents)
             masque_endpoint_read(d->ends, i, now);
+    if (d->mail_put)
+        agent_data_mail_post(d);
     masque_endpoint_expire(d->ends, now);
     agent_data_tun_flush(d);
     (void)agent_data_clock(d);
@@ -430,7 +466,7 @@ static void iterate(struct agent_data *d, struct polled *p)
 
 void *agent_data_run(void *arg)
 {
-    struct agent_data *d = arg;
+    struct agent_thread *d = arg;
     struct polled p;
 
     d->beat = loop_clock();

@@ -5,6 +5,9 @@
  *   client -> VPC:  masque_endpoint_read -> agent_data_on_packet -> checks -> tun_put -> (tun_flush)
  *   VPC -> client:  tun_read -> on_tun_packet -> checks, hop limit -> masque_endpoint_send -> (flush)
  *
+ * A packet for a flow of another thread is carried there (data_carry.c) and goes its way from on_tun_packet's
+ * lookup on: agent_data_carried.
+ *
  * The fence is asked when a packet was taken in, with a clock read after that; tun_flush and
  * masque_endpoint_flush ask it again right before the system call. Nothing here allocates, logs or waits.
  */
@@ -17,7 +20,7 @@
 enum { AT_HOP = 7, AT_DST = 24 };
 #define TENANT_HOLD (2 * BASE_MS)
 
-static void count_drop(struct agent_data *d, enum masque_verdict v)
+static void count_drop(struct agent_thread *d, enum masque_verdict v)
 {
     switch (v) {
     case MASQUE_BAD_SHORT:
@@ -49,7 +52,7 @@ static void count_drop(struct agent_data *d, enum masque_verdict v)
 }
 
 /* The pass for a packet of `f` that was taken in just now, or NULL (counted). */
-static const struct fence_pass *pass_of(struct agent_data *d, const struct agent_flow *f)
+static const struct fence_pass *pass_of(struct agent_thread *d, const struct agent_flow *f)
 {
     base_time now = agent_data_clock(d);
     const struct fence_pass *pass = agent_data_held(d) ? NULL : fence_check(f->slot, now);
@@ -60,7 +63,7 @@ static const struct fence_pass *pass_of(struct agent_data *d, const struct agent
 }
 
 /* `n` packets were not written, for this reason. */
-static void not_written(struct agent_data *d, struct agent_tun *t, int why, unsigned n, const char *text)
+static void not_written(struct agent_thread *d, struct agent_tun *t, int why, unsigned n, const char *text)
 {
     switch (why) {
     case BASE_EDENIED:
@@ -78,7 +81,7 @@ static void not_written(struct agent_data *d, struct agent_tun *t, int why, unsi
     }
 }
 
-void agent_data_tun_flush(struct agent_data *d)
+void agent_data_tun_flush(struct agent_thread *d)
 {
     struct agent_tun *t = &d->tuns[d->filled];
     struct tun_flushed n;
@@ -102,7 +105,7 @@ void agent_data_tun_flush(struct agent_data *d)
         not_written(d, t, rc, n.lost, err.msg);
 }
 
-static bool to_vpc(struct agent_data *d, const struct agent_flow *f, const struct fence_pass *pass,
+static bool to_vpc(struct agent_thread *d, const struct agent_flow *f, const struct fence_pass *pass,
                    uint8_t *pkt, size_t len)
 {
     struct agent_tun *t = f->tun < AGENT_TUNS_MAX ? &d->tuns[f->tun] : NULL;
@@ -130,7 +133,7 @@ static bool to_vpc(struct agent_data *d, const struct agent_flow *f, const struc
 }
 
 /* Sends an error about a packet back to whoever sent it: through the tunnel, or into the VPC. */
-static void answer(struct agent_data *d, struct agent_flow *f, const struct fence_pass *pass, bool into_vpc,
+static void answer(struct agent_thread *d, struct agent_flow *f, const struct fence_pass *pass, bool into_vpc,
                    enum masque_icmp6 what, uint32_t mtu, const uint8_t *pkt, size_t len,
                    const struct masque_packet *info)
 {
@@ -148,7 +151,7 @@ static void answer(struct agent_data *d, struct agent_flow *f, const struct fenc
 
 void agent_data_on_packet(void *arg, uint64_t flow, uint8_t *pkt, size_t len)
 {
-    struct agent_data *d = arg;
+    struct agent_thread *d = arg;
     struct agent_flow *f = agent_flows_find(d->flows, flow);
     const struct fence_pass *pass;
     struct masque_packet info;
@@ -192,33 +195,18 @@ void agent_data_on_packet(void *arg, uint64_t flow, uint8_t *pkt, size_t len)
 }
 
 struct burst {
-    struct agent_data *d;
+    struct agent_thread *d;
     uint32_t tun;
     unsigned n;
 };
 
-static void on_tun_packet(void *arg, uint8_t *pkt, size_t len)
+static void to_client(struct agent_thread *d, struct agent_flow *f, uint8_t *pkt, size_t len)
 {
-    struct burst *b = arg;
-    struct agent_data *d = b->d;
-    struct agent_flow *f;
     const struct fence_pass *pass;
     struct masque_packet info;
     enum masque_verdict v;
     enum masque_icmp6 what;
 
-    b->n++;
-    if (len < MASQUE_PACKET_HEADER) {
-        d->n.drop_malformed++;
-        return;
-    }
-    if (pkt[AT_DST] == 0xff) /* listener reports, solicitations: noise */
-        return;
-    f = agent_flows_by_address(d->flows, pkt + AT_DST);
-    if (!f || f->tun != b->tun) { /* a prefix of another VPC is nobody here */
-        d->n.drop_no_session++;
-        return;
-    }
     d->n.tun_in++;
     d->n.tun_bytes_in += len;
     pass = pass_of(d, f);
@@ -244,8 +232,44 @@ static void on_tun_packet(void *arg, uint8_t *pkt, size_t len)
     }
 }
 
+static void on_tun_packet(void *arg, uint8_t *pkt, size_t len)
+{
+    struct burst *b = arg;
+    struct agent_thread *d = b->d;
+    struct agent_flow *f;
+
+    b->n++;
+    if (len < MASQUE_PACKET_HEADER) {
+        d->n.drop_malformed++;
+        return;
+    }
+    if (pkt[AT_DST] == 0xff) /* listener reports, solicitations: noise */
+        return;
+    f = agent_flows_by_address(d->flows, pkt + AT_DST);
+    if (!f) {
+        agent_data_carry(d, b->tun, pkt, len);
+        return;
+    }
+    if (f->tun != b->tun) { /* a prefix of another VPC is nobody here */
+        d->n.drop_no_session++;
+        return;
+    }
+    to_client(d, f, pkt, len);
+}
+
+void agent_data_carried(struct agent_thread *d, const struct agent_letter *l, uint8_t *pkt)
+{
+    struct agent_flow *f = agent_flows_by_address(d->flows, pkt + AT_DST);
+
+    if (!f || f->tun >= AGENT_TUNS_MAX || d->tuns[f->tun].id != l->tun_id) { /* as above */
+        d->n.drop_no_session++;
+        return;
+    }
+    to_client(d, f, pkt, l->len);
+}
+
 /* Reads at most `reads` times, and not again once `packets` have come. */
-static void tun_take(struct agent_data *d, uint32_t tun, unsigned reads, unsigned packets, tun_packet_fn fn)
+static void tun_take(struct agent_thread *d, uint32_t tun, unsigned reads, unsigned packets, tun_packet_fn fn)
 {
     enum { STEP = 4 }; /* reads between two looks at what has come: each may bring some 50 packets */
     struct agent_tun *t = &d->tuns[tun];
@@ -262,18 +286,18 @@ static void tun_take(struct agent_data *d, uint32_t tun, unsigned reads, unsigne
     agent_data_tun_flush(d);
 }
 
-void agent_data_tun_burst(struct agent_data *d, uint32_t tun, unsigned max)
+void agent_data_tun_burst(struct agent_thread *d, uint32_t tun, unsigned max)
 {
     tun_take(d, tun, max, max, on_tun_packet);
 }
 
-void agent_data_tun_all(struct agent_data *d, uint32_t tun)
+void agent_data_tun_all(struct agent_thread *d, uint32_t tun)
 {
     if (d->tuns[tun].t)
         tun_take(d, tun, tun_queue_len(d->tuns[tun].t) + 1, UINT_MAX, on_tun_packet);
 }
 
-void agent_data_tun_empty(struct agent_data *d, uint32_t tun)
+void agent_data_tun_empty(struct agent_thread *d, uint32_t tun)
 {
     if (d->tuns[tun].t)
         tun_take(d, tun, tun_queue_len(d->tuns[tun].t) + 1, UINT_MAX, NULL);

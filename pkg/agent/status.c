@@ -277,7 +277,7 @@ static void metrics_data(struct agent *a, struct base_buf *b)
     struct {
         const char *reason;
         uint64_t n;
-    } drops[11];
+    } drops[12];
 
     agent_data_stats(a->data, &d);
     drops[0].reason = "source", drops[0].n = d.drop_source;
@@ -291,6 +291,7 @@ static void metrics_data(struct agent *a, struct base_buf *b)
     drops[8].reason = "early", drops[8].n = d.h3.drop_early + d.h2.drop_early;
     drops[9].reason = "rate", drops[9].n = d.drop_rate;
     drops[10].reason = "tenant", drops[10].n = d.drop_tenant;
+    drops[11].reason = "carried", drops[11].n = d.drop_carried;
     both(b, "connections", "gauge", "Open connections, by transport.", d.h3.open_connections,
          d.h2.open_connections);
     both(b, "flows", "gauge", "Open CONNECT-IP requests, by transport.", d.h3.open_flows, d.h2.open_flows);
@@ -323,8 +324,11 @@ static void metrics_data(struct agent *a, struct base_buf *b)
         (void)base_buf_addf(b, "holdfast_dropped_total{reason=\"%s\"} %llu\n", drops[i].reason,
                             (unsigned long long)drops[i].n);
     one(b, "icmp_sent_total", "counter", "ICMPv6 messages made.", d.icmp_sent);
-    one(b, "data_gaps_total", "counter", "Times the data thread was stopped for longer than the gap.",
-        d.gaps);
+    one(b, "data_gaps_total", "counter", "Times a data thread was stopped for longer than the gap.", d.gaps);
+    one(b, "data_threads", "gauge", "Threads that move packets.", agent_data_threads(a->data));
+    one(b, "carried_total", "counter",
+        "Packets and datagrams that came to one data thread and were carried to the one they belong to.",
+        d.carried);
 }
 
 static void metrics_limits(struct agent *a, struct base_buf *b)

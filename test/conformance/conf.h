@@ -92,7 +92,7 @@ struct conf {
     const struct conf_transport *tr;
     const char *dir; /* of the PKI */
     char cert[128], key[128];
-    struct agent_data *d; /* the data path's state; there is no thread */
+    struct agent_thread *d; /* the data path's state; there is no thread */
     struct fence_table *fences;
     struct fence_slot *slot;
     enum conf_answer answer;

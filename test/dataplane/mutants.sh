@@ -122,6 +122,28 @@ mutant 'loop: a device'"'"'s number is given twice' device-closed-and-refused $f
 mutant 'loop: two sessions with one prefix' one-session-per-prefix $f 'if (rc == BASE_EEXIST)' 'if (rc == BASE_EEXIST && false)'
 mutant 'flows: the target of the request is ignored' scope-of-the-request pkg/agent/data_flows.c 'target->len == 0 ||' 'true ||'
 
+f=pkg/agent/data_carry.c
+mutant 'threads: a new session does not wait for other queues' other-queue-of-the-old-generation $f 'if (!round_over(d, now))' 'if (false)'
+mutant 'threads: a new session waits for ever' one-stands-still $f '<= d->gap)' '> 0)'
+mutant 'threads: nobody says that a queue was read' first-packets $f 'atomic_store(&d->sweeps_done, asked);' '{}'
+mutant 'threads: packets of another queue are dropped' carried $f 'd->mail_put |= UINT64_C(1) << to;' ''
+mutant 'threads: mail waits until something else happens' carried $f 'else if (agent_mail_post(mail(d, d->index, to)))' 'else if (false)'
+f=pkg/agent/data_loop.c
+mutant 'threads: what was carried through a gap passes' gap-and-what-was-carried $f 'agent_data_mail_take(d, false);
+    masque' '(void)0;
+    masque'
+mutant 'threads: a stopped session is admitted' stopped-while-it-waits $f 'f && f->state == AGENT_FLOW_ASKED' 'f'
+f=pkg/agent/data_flows.c
+mutant 'threads: two sessions with one prefix' moves $f 't->own ? BASE_OK : agent_shared_claim(t->shared, &a->prefix, t->thread)' '((void)agent_shared_claim(t->shared, &a->prefix, t->thread), BASE_OK)'
+mutant 'threads: of two claims both stay' unit:agent:agent_data_shared pkg/agent/data_shared.c 'if (count(w, h) == 1)' 'if (true)'
+f=pkg/masque/h3_udp.c
+mutant 'threads: another process joins the sockets' 'unit:masque:masque_h3_threads' $f 'if (t->index > 0) {' '{'
+mutant 'threads: the kernel picks by address' 'unit:masque:masque_h3_threads' $f 'if (t->count > 1 && t->index == t->count - 1)' 'if (false)'
+mutant 'threads: IDs name no thread' 'unit:masque:masque_h3_threads' pkg/masque/h3_conn.c 'masque_thread_mark(scid.data, &h->threads);' ''
+mutant 'threads: a Retry names no thread' 'unit:masque:masque_h3_threads' pkg/masque/h3_accept.c 'masque_thread_mark(scid.data, &h->threads);' ''
+mutant 'threads: strays are not handed over' 'unit:masque:masque_h3_threads' pkg/masque/h3.c 'if (thread != h->threads.index) {' 'if (false) {'
+mutant 'threads: each has the whole limit' 'unit:masque:masque_h3_threads' pkg/masque/h3.c 'cfg->threads.shared ? &cfg->threads.shared->h3 : &h->alone' '&h->alone'
+
 f=pkg/masque/h2_write.c
 mutant 'h2: a piece is written without a look at the fence' 'unit:masque:masque_h2*' $f 'masque_h2_flow_fence_open(c->flow, now);
 }' 'true;

@@ -377,16 +377,16 @@ static void one_tenants_flood(struct rig *r)
 }
 
 const struct scenario dp_packets[] = {
-    {"both-ways", both_ways, false, {0}},
-    {"bulk", bulk, false, {0}},
-    {"kernel-without-super-packets", kernel_without_super_packets, false, {0}},
-    {"spoofed-and-unreachable", spoofed_and_unreachable, false, {0}},
-    {"malformed", malformed, false, {0}},
-    {"answers-are-limited", answers_are_limited, false, {0}},
-    {"echo", echo, false, {0}},
-    {"errors-into-the-vpc", errors_into_the_vpc, true, {0}},
-    {"tenants-are-apart", tenants_are_apart, false, {0}},
-    {"one-tenants-flood", one_tenants_flood, false, {.sessions = 2, .packets = 2000, .requests = 1}},
-    {"scope-of-the-request", scope_of_the_request, false, {0}},
-    {NULL, NULL, false, {0}},
+    {"both-ways", both_ways, false, {0}, true},
+    {"bulk", bulk, false, {0}, false},
+    {"kernel-without-super-packets", kernel_without_super_packets, false, {0}, false},
+    {"spoofed-and-unreachable", spoofed_and_unreachable, false, {0}, false},
+    {"malformed", malformed, false, {0}, false},
+    {"answers-are-limited", answers_are_limited, false, {0}, true},
+    {"echo", echo, false, {0}, false},
+    {"errors-into-the-vpc", errors_into_the_vpc, true, {0}, false},
+    {"tenants-are-apart", tenants_are_apart, false, {0}, true},
+    {"one-tenants-flood", one_tenants_flood, false, {.sessions = 2, .packets = 2000, .requests = 1}, true},
+    {"scope-of-the-request", scope_of_the_request, false, {0}, false},
+    {NULL, NULL, false, {0}, false},
 };

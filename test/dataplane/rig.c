@@ -20,11 +20,12 @@ struct mark {
 
 /* ---- the helper that stays root
  * ------------------------------------------------------------------------------------ */
-static pid_t data_tid(pid_t pid)
+/* The data threads by their numbers ("hf-data", "hf-data1", ...); returns how many there are. */
+static unsigned data_tids(pid_t pid, pid_t tid[RIG_THREADS])
 {
-    char path[300], comm[32];
+    char path[300], comm[32], name[32];
     struct dirent *e;
-    pid_t found = 0;
+    unsigned n = 0;
     DIR *dir;
 
     (void)snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
@@ -32,35 +33,56 @@ static pid_t data_tid(pid_t pid)
     while (dir && (e = readdir(dir))) {
         (void)snprintf(path, sizeof path, "/proc/%d/task/%s/comm", (int)pid, e->d_name);
         FILE *f = fopen(path, "re");
-        if (f && fgets(comm, sizeof comm, f) && strcmp(comm, "hf-data\n") == 0)
-            found = (pid_t)strtol(e->d_name, NULL, 10);
+        bool known = f && fgets(comm, sizeof comm, f);
+        for (unsigned i = 0; known && i < RIG_THREADS; i++) {
+            (void)snprintf(name, sizeof name, i ? "hf-data%u\n" : "hf-data\n", i);
+            if (strcmp(comm, name) == 0) {
+                tid[i] = (pid_t)strtol(e->d_name, NULL, 10);
+                n++;
+            }
+        }
         if (f)
             (void)fclose(f);
     }
     if (dir)
         (void)closedir(dir);
-    return found;
+    return n;
+}
+
+static const char *pause_thread(pid_t tid)
+{
+    int st;
+
+    if (tid == 0 || ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0 ||
+        ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 || waitpid(tid, &st, __WALL) != tid)
+        return strerror(errno);
+    return "ok";
 }
 
 static void helper_loop(int fd, pid_t agent)
 {
     char cmd[64];
     ssize_t n;
-    pid_t tid = 0;
-    int st;
+    pid_t tid[RIG_THREADS] = {0};
+    bool paused[RIG_THREADS] = {false};
 
     while ((n = recv(fd, cmd, sizeof cmd - 1, 0)) > 0) {
         const char *answer = "ok";
 
         cmd[n] = '\0';
-        if (strcmp(cmd, "pause") == 0) {
-            tid = data_tid(agent);
-            if (tid == 0 || ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0 ||
-                ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 || waitpid(tid, &st, __WALL) != tid)
-                answer = strerror(errno);
+        if (strncmp(cmd, "pause", 5) == 0) {
+            unsigned have = data_tids(agent, tid);
+            unsigned first = cmd[5] ? (unsigned)strtoul(cmd + 5, NULL, 10) : 0;
+
+            for (unsigned i = first; i < (cmd[5] ? first + 1 : have); i++) {
+                answer = pause_thread(tid[i % RIG_THREADS]);
+                paused[i % RIG_THREADS] = true;
+            }
         } else if (strcmp(cmd, "resume") == 0) {
-            if (ptrace(PTRACE_DETACH, tid, NULL, NULL) < 0)
-                answer = strerror(errno);
+            for (unsigned i = 0; i < RIG_THREADS; i++)
+                if (paused[i] && ptrace(PTRACE_DETACH, tid[i], NULL, NULL) < 0)
+                    answer = strerror(errno);
+            memset(paused, 0, sizeof paused);
         } else if (strncmp(cmd, "delete ", 7) == 0) {
             netns_run("ip", "link", "del", cmd + 7, NULL);
         } else if (strncmp(cmd, "make ", 5) == 0) {
@@ -112,7 +134,7 @@ static void on_report(void *arg, const struct agent_report *rep)
     if (rep->kind == AGENT_REPORT_GAP && r->on_gap)
         r->on_gap(r, rep);
     if (rep->kind == AGENT_REPORT_STOPPED && rep->flow > SETTLE_FLOW) {
-        r->settled = rep->flow - SETTLE_FLOW;
+        r->settled = (rep->flow - SETTLE_FLOW) & ((UINT64_C(1) << MASQUE_FLOW_THREAD_SHIFT) - 1);
         return;
     }
     if (rep->kind == AGENT_REPORT_STOPPED) {
@@ -146,14 +168,15 @@ void rig_forget(struct rig_rx *rx)
     *rx = (struct rig_rx){.icmp_type = -1, .ban_from = INT64_MAX, .ban_to = INT64_MAX};
 }
 
-void rig_open(struct rig *r, const char *dir, base_time gap, const struct agent_tenant_limits *tenant)
+void rig_open(struct rig *r, const char *dir, unsigned threads, const struct agent_tenant_limits *tenant)
 {
     char cert[300], key[300], ca[300];
-    struct agent_data_config cfg = {.gap = gap, .tenant = *tenant};
+    struct agent_data_config cfg = {.tenant = *tenant};
     struct base_err err = {0};
 
     memset(r, 0, sizeof *r);
     r->dir = dir;
+    r->threads = threads;
     rig_forget(&r->rx);
     for (unsigned i = 0; i < RIG_FLOWS; i++)
         rig_forget(&r->flows[i].rx);
@@ -171,6 +194,7 @@ void rig_open(struct rig *r, const char *dir, base_time gap, const struct agent_
     cfg.h3.key_file = key;
     cfg.h3.client_ca_file = ca;
     cfg.http2 = true;
+    cfg.threads = r->threads;
     r->slots = fence_table_new(64);
     if (agent_data_new(&r->d, &cfg, on_report, r, &err) < 0) {
         (void)fprintf(stderr, "test set-up: agent_data_new: %s\n", err.msg);
@@ -302,6 +326,22 @@ bool rig_down(struct rig *r, const char *dst, size_t size)
     return sendto(r->vpc, p, size - 48, 0, (const struct sockaddr *)&a, sizeof a) == (ssize_t)(size - 48);
 }
 
+bool rig_down_from(struct rig *r, const char *dst, size_t size, uint16_t port)
+{
+    struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    int vpc = r->vpc;
+    bool sent;
+
+    (void)inet_pton(AF_INET6, RIG_HOST, &a.sin6_addr);
+    r->vpc = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (r->vpc < 0 || bind(r->vpc, (const struct sockaddr *)&a, sizeof a) < 0)
+        netns_fail("VPC host");
+    sent = rig_down(r, dst, size);
+    (void)close(r->vpc);
+    r->vpc = vpc;
+    return sent;
+}
+
 static bool read_vpc(struct rig *r, int flags)
 {
     uint8_t p[2048];
@@ -400,8 +440,8 @@ static void settle_by_orders(struct rig *r)
 {
     base_time until = loop_clock() + 5 * BASE_SEC;
 
-    for (int i = 0; i < 10; i++) {
-        uint64_t ask = SETTLE_FLOW + ++r->n_settle;
+    for (unsigned i = 0; i < 10 * r->threads; i++) {
+        uint64_t ask = (SETTLE_FLOW + ++r->n_settle) | (uint64_t)(i % r->threads) << MASQUE_FLOW_THREAD_SHIFT;
 
         while (agent_data_stop(r->d, ask) != BASE_OK && loop_clock() < until)
             rig_run(r, BASE_MS);
@@ -484,27 +524,58 @@ struct agent_admit rig_order(struct rig *r, uint64_t flow, unsigned n, uint32_t 
     return a;
 }
 
-uint64_t rig_session(struct rig *r, unsigned i, unsigned n, uint32_t tun_id)
+struct agent_admit rig_prepare(struct rig *r, unsigned i, uint64_t flow, unsigned n, uint32_t tun_id)
 {
     struct rig_flow *f = &r->flows[i];
-    uint64_t flow = rig_request(r, i, "/.well-known/masque/ip/*/*/");
     struct agent_admit a = rig_order(r, flow, n, tun_id);
     union {
         const struct fence_slot *c;
         struct fence_slot *m;
     } slot = {a.slot};
-    base_time until = loop_clock() + 5 * BASE_SEC;
 
     f->n = n;
     f->slot = slot.m;
-    if (flow == 0 || !f->slot)
-        return 0;
     fence_set(f->slot, loop_clock() + 600 * BASE_SEC);
-    if (agent_data_admit(r->d, &a) != BASE_OK)
+    return a;
+}
+
+uint64_t rig_admit(struct rig *r, unsigned i, uint64_t flow, unsigned n, uint32_t tun_id)
+{
+    struct rig_flow *f = &r->flows[i];
+    struct agent_admit a = rig_prepare(r, i, flow, n, tun_id);
+    base_time until = loop_clock() + 5 * BASE_SEC;
+
+    if (flow == 0 || agent_data_admit(r->d, &a) != BASE_OK)
         return 0;
     while (dp_client_status(f->client) == 0 && loop_clock() < until)
         rig_run(r, BASE_MS);
     return dp_client_status(f->client) == 200 ? flow : 0;
+}
+
+uint64_t rig_session(struct rig *r, unsigned i, unsigned n, uint32_t tun_id)
+{
+    return rig_admit(r, i, rig_request(r, i, "/.well-known/masque/ip/*/*/"), n, tun_id);
+}
+
+uint64_t rig_request_on(struct rig *r, unsigned thread, unsigned i)
+{
+    for (int k = 0; k < 40; k++) {
+        uint64_t flow = rig_request(r, i, "/.well-known/masque/ip/*/*/");
+
+        if (flow == 0 || masque_flow_thread(flow) == thread)
+            return flow;
+        if (agent_data_close(r->d, flow) != BASE_OK || !rig_wait(r, AGENT_REPORT_ENDED, flow, NULL))
+            return 0;
+        r->flows[i].client = dp_client_free(r->flows[i].client);
+    }
+    return 0;
+}
+
+uint64_t rig_session_on(struct rig *r, unsigned thread, unsigned i, unsigned n, uint32_t tun_id)
+{
+    uint64_t flow = rig_request_on(r, thread, i);
+
+    return flow ? rig_admit(r, i, flow, n, tun_id) : 0;
 }
 
 bool rig_flows(struct rig *r, unsigned i)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * dataplane/rig.h - one data thread between a CONNECT-IP client and a VPC host, in a network namespace of its
- * own.
+ * dataplane/rig.h - the data thread, or several, between a CONNECT-IP client and a VPC host, in a network
+ * namespace of its own.
  *
  *   client --QUIC on ::1-- agent_data (thread) --TUN hf00000001-- kernel -- VPC host: UDP socket on fd20::10
  *
@@ -28,7 +28,7 @@
 #define RIG_OUTSIDE "fd30::1" /* reachable for the kernel, outside the destinations */
 #define RIG_TUNNEL "fd12:0:0:1::1"
 #define RIG_TUN_MTU 1500
-enum { RIG_PORT = 7001, RIG_CLIENT_PORT = 7000, RIG_FLOWS = 8, RIG_SEEN = 64 };
+enum { RIG_PORT = 7001, RIG_CLIENT_PORT = 7000, RIG_FLOWS = 8, RIG_SEEN = 64, RIG_THREADS = 4 };
 
 /* What one side has received. */
 struct rig_rx {
@@ -55,6 +55,7 @@ struct rig_flow { /* one connector */
 
 struct rig {
     const char *dir; /* of the PKI */
+    unsigned threads;
     struct agent_data *d;
     struct fence_table *slots;
     int vpc, helper;
@@ -91,7 +92,7 @@ struct rig {
         }                                                                                                    \
     } while (0)
 
-void rig_open(struct rig *r, const char *dir, base_time gap, const struct agent_tenant_limits *tenant);
+void rig_open(struct rig *r, const char *dir, unsigned threads, const struct agent_tenant_limits *tenant);
 void rig_close(struct rig *r);
 /* Plays every part for `d`. */
 void rig_run(struct rig *r, base_time d);
@@ -100,7 +101,8 @@ void rig_run(struct rig *r, base_time d);
 bool rig_wait(struct rig *r, enum agent_report_kind k, uint64_t id, struct agent_report *ret);
 /* Lets the data thread take in and send whatever is there. */
 void rig_settle(struct rig *r);
-/* Asks the helper: "pause", "resume" (the data thread), "delete NAME", "make NAME" (with the route). */
+/* Asks the helper: "pause" (all data threads), "pause 1" (one), "resume" (what was paused), "delete NAME",
+ * "make NAME" (with the route). */
 void rig_helper(struct rig *r, const char *command);
 
 /* The data thread stands still for `d` within an iteration, once: right after it has taken in the next packet
@@ -121,9 +123,19 @@ struct agent_admit rig_order(struct rig *r, uint64_t flow, unsigned n, uint32_t 
 /* Request, order, open fence, 200 at the client. Returns the flow id, 0 = failed. */
 uint64_t rig_session(struct rig *r, unsigned i, unsigned n, uint32_t tun_id);
 
+/* Fills an order like rig_order, and opens its fence. */
+struct agent_admit rig_prepare(struct rig *r, unsigned i, uint64_t flow, unsigned n, uint32_t tun_id);
+/* What rig_session does after the request. */
+uint64_t rig_admit(struct rig *r, unsigned i, uint64_t flow, unsigned n, uint32_t tun_id);
+/* The same on this data thread: connects until the kernel has chosen it. */
+uint64_t rig_request_on(struct rig *r, unsigned thread, unsigned i);
+uint64_t rig_session_on(struct rig *r, unsigned thread, unsigned i, unsigned n, uint32_t tun_id);
+
 /* Test packets of `size` bytes (whole IP packet). True = sent. */
 bool rig_up(struct rig *r, unsigned i, const char *src, const char *dst, uint8_t hop, size_t size);
 bool rig_down(struct rig *r, const char *dst, size_t size);
+/* From another port of the VPC host. */
+bool rig_down_from(struct rig *r, const char *dst, size_t size, uint16_t port);
 /* "fd12::1:0:<n>:0:5" */
 const char *rig_addr(unsigned n);
 /* One packet each way arrives; says so when not. */

@@ -13,8 +13,11 @@ struct scenario {
     bool h3_only; /* over HTTP/2 it would be another story: the path's MTU, or a session that outlives its
                      fence */
     struct agent_tenant_limits tenant;
+    bool threads2; /* with two data threads, too */
 };
 /* Each ends with a NULL name. */
 extern const struct scenario dp_packets[], dp_authority[];
+/* With two data threads only. */
+extern const struct scenario dp_threads[];
 
 #endif

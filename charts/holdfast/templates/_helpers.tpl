@@ -40,7 +40,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $_ := set $audit "page" $v.audit.page -}}
 {{- $_ := set $audit "events" $v.audit.events -}}
 {{- if $v.audit.checkpointSecret }}{{ $_ := set $audit "checkpointKeyFile" "/etc/holdfast/checkpoint/key.pem" }}{{ end -}}
-{{- $c := dict "provider" $v.provider "listen" (dict "h3" (printf "%s:%d" $at ($v.ports.connectors | int64)) "http2" $v.listen.http2 "rfc9484" $v.listen.rfc9484 "cloudflare" $v.listen.cloudflare "udpOffload" $v.listen.udpOffload) "authority" $authority "lease" $lease "audit" $audit "limits" $limits "tun" (dict "offload" $v.tun.offload)
+{{- $c := dict "provider" $v.provider "listen" (dict "h3" (printf "%s:%d" $at ($v.ports.connectors | int64)) "http2" $v.listen.http2 "rfc9484" $v.listen.rfc9484 "cloudflare" $v.listen.cloudflare "udpOffload" $v.listen.udpOffload) "authority" $authority "lease" $lease "audit" $audit "limits" $limits "tun" (dict "offload" $v.tun.offload) "data" (dict "threads" ($v.data.threads | int64))
     "health" (dict "listen" (printf "%s:%d" $at ($v.ports.health | int64)))
     "metrics" (dict "listen" (printf "%s:%d" $at ($v.ports.metrics | int64)) "authentication" $v.metrics.authentication)
     "log" (dict "level" $v.log.level "format" $v.log.format) -}}
