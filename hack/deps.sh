@@ -8,7 +8,7 @@
 #
 #   hack/deps.sh                everything
 #   hack/deps.sh --packages     Debian packages only
-#   hack/deps.sh --cluster      what `make image` and `make cluster-test` need besides
+#   hack/deps.sh --cluster      what `make image` and `make cluster-test` need besides (they call it)
 #   hack/deps.sh --image        on Debian 13: what the image is built and unit-tested with
 #   hack/deps.sh --list         print the packages and stop; --list-image, --list-image-backports the image's
 #
@@ -30,7 +30,9 @@ packages=(
 backports=(libngtcp2-dev libngtcp2-crypto-gnutls-dev libnghttp3-dev libgnutls28-dev)
 readonly need_ngtcp2=1.11
 # The image is made without a container engine, and a cluster's nodes are namespaces of this machine.
-cluster_packages=(buildah containerd runc containernetworking-plugins dnsmasq-base)
+cluster_packages=(buildah containernetworking-plugins dnsmasq-base)
+# Only where their programs are missing: Debian's containerd would take the place of Docker's.
+cluster_programs=(containerd runc)
 # What the image's build stage has, on Debian 13; its backports suite has the OpenSSL helper.
 image_packages=(
     gcc make pkg-config libc6-dev binutils bash gawk libcurl4-openssl-dev libcjson-dev libyaml-dev libssl-dev libuv1-dev
@@ -156,7 +158,7 @@ forbid_services() {
 }
 
 install_packages() {
-    local missing=() missing_bp=() had_bird=yes
+    local missing=() missing_bp=() had_bird=yes started=() wanted=() p
     mapfile -t missing < <(missing_of "${packages[@]}")
     mapfile -t missing_bp < <(missing_of "${backports[@]}")
     if [ ${#missing[@]} = 0 ] && [ ${#missing_bp[@]} = 0 ] && ngtcp2_ok; then
@@ -167,6 +169,7 @@ install_packages() {
         "Run 'make deps' as root once"
     if [ ${#missing_bp[@]} != 0 ] || ! ngtcp2_ok; then add_backports; missing_bp=("${backports[@]}"); fi
     [[ " ${missing[*]} " != *" bird2 "* ]] || had_bird=no
+    wanted=("${missing[@]}")
     say "installing ${#missing[@]} packages of $need_codename and ${#missing_bp[@]} of its backports: ${missing[*]} ${missing_bp[*]}"
     export DEBIAN_FRONTEND=noninteractive
     local apt=(apt-get -q -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
@@ -180,11 +183,13 @@ install_packages() {
     "${apt[@]}" install --no-install-recommends -t "$need_codename-backports" "${missing_bp[@]}"
     [ ${#missing[@]} = 0 ] || "${apt[@]}" install --no-install-recommends "${missing[@]}"
     restore_policy
-    # The tests start BIRD themselves, each in its own network namespace.
-    if [ $had_bird = no ]; then
-        if command -v systemctl >/dev/null; then systemctl disable --now bird.service >/dev/null 2>&1 || true; fi
-        update-rc.d bird disable >/dev/null 2>&1 || true
-    fi
+    # The tests start BIRD and containerd themselves, each in namespaces of its own.
+    [ $had_bird != no ] || started+=(bird)
+    [[ " ${wanted[*]} " != *" containerd "* ]] || started+=(containerd)
+    for p in "${started[@]}"; do
+        if command -v systemctl >/dev/null; then systemctl disable --now "$p.service" >/dev/null 2>&1 || true; fi
+        update-rc.d "$p" disable >/dev/null 2>&1 || true
+    done
     mapfile -t missing < <(missing_of "${packages[@]}" "${backports[@]}")
     [ ${#missing[@]} = 0 ] || die "apt-get ended well but these are still missing: ${missing[*]}"
     ngtcp2_ok || die "ngtcp2 is $(pkg-config --modversion libngtcp2); >= $need_ngtcp2 is needed." \
@@ -193,6 +198,7 @@ install_packages() {
 }
 
 main() {
+    local p
     case ${1:-} in
     --list) printf '%s\n' "${packages[@]}" "${backports[@]}"; return ;;
     --list-image) printf '%s\n' "${image_packages[@]}"; return ;;
@@ -202,6 +208,7 @@ main() {
     --cluster)
         check_debian
         packages+=("${cluster_packages[@]}")
+        for p in "${cluster_programs[@]}"; do command -v "$p" >/dev/null || packages+=("$p"); done
         install_packages
         return
         ;;

@@ -93,6 +93,9 @@ printf '#!/bin/sh\necho 1000\n' >"$tmp/bin/id"
 chmod +x "$tmp"/bin/*
 check "missing packages and no root: names them" fails_with "missing Debian packages need root to install: build-essential" env PATH="$tmp/bin:$PATH" hack/deps.sh --packages
 check "installed ones are not named" bash -c '! PATH="$1:$PATH" hack/deps.sh --packages 2>&1 | grep -E " (git|curl)( |$)"' _ "$tmp/bin"
+ln -s /bin/true "$tmp/bin/containerd"
+check "--cluster: buildah is wanted, too" fails_with " buildah " env PATH="$tmp/bin:$PATH" hack/deps.sh --cluster
+check "a containerd that is there already stays what it is" bash -c '! PATH="$1:$PATH" hack/deps.sh --cluster 2>&1 | grep -E " containerd( |$|\.)"' _ "$tmp/bin"
 printf '#!/bin/sh\necho 0\n' >"$tmp/bin/id"
 printf '#!/bin/sh\necho apt-get must not run here; exit 9\n' >"$tmp/bin/apt-get" # whatever deps.sh does, nothing is installed
 printf '#!/bin/sh\n[ "$1" != --audit ] || echo git\n[ "$1 $2" != "--configure -a" ] || { echo finishing what was begun; exit 1; }\n[ "$1" != --compare-versions ]\n' >"$tmp/bin/dpkg"

@@ -249,11 +249,12 @@ past_deadline() {
         END { print seen ? bad + 0 : "no packet at all" }' "$D/renewals.txt" "$D/log/cap.csv"
 }
 # two_forwarders: packets of a prefix that came through an edge after another edge had begun to forward by a later holder of the row:
-# the row's history is the API server's, the packets are the capture's. With `none` the row never changed hands.
+# the row's history is the API server's, the packets are the capture's. What a watch that had ended brings when it is begun again
+# (after a line of type BEGIN) happened at some moment since then. With `none` the row never changed hands.
 two_forwarders() {
-    jq -Rr 'split(" ") as $w | (.[($w[0] | length) + 1:] | fromjson? // empty) as $e | select($e.object.spec.holder)
-        | "\($w[0]) \($e.object.metadata.name[3:]) \($e.object.spec.holder.node) \($e.object.metadata.uid)/\($e.object.spec.epoch)/\($e.object.spec.leaseUUID)"' \
-        "$D/log/api.watch-routeclaims.log" | sort -n | awk '$4 != last[$2] {print $1, $2, $3; last[$2] = $4}' >"$D/holders.txt"
+    jq -Rr 'split(" ") as $w | (.[($w[0] | length) + 1:] | fromjson? // empty) as $e | if $e.type == "BEGIN" then "\($w[0]) BEGIN" else select($e.object.spec.holder)
+        | "\($w[0]) \($e.object.metadata.name[3:]) \($e.object.spec.holder.node) \($e.object.metadata.uid)/\($e.object.spec.epoch)/\($e.object.spec.leaseUUID) \($e.type)" end' \
+        "$D/log/api.watch-routeclaims.log" | sort -n | awk '$2 == "BEGIN" {if (!again) b = $1; again = 1; next} {again = 0} $4 != last[$2] {print ($5 == "ADDED" && b ? b : $1), $2, $3; last[$2] = $4}' >"$D/holders.txt"
     awk -v none="${1:-}" "$HEX96"'
         FNR == NR { if (!none || !n[$2]) { n[$2]++; at[$2, n[$2]] = $1; by[$2, n[$2]] = $3 } next }
         {
