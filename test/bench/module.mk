@@ -16,13 +16,13 @@ bench-core: $(BUILD)/test/bench/core
 
 # ---- the data path ----------------------------------------------------------------------------------------------
 # The client and the bare loop are written for ngtcp2's GnuTLS helper.
-BENCH_DP := main server traffic figure scale client client_h2 wire
+BENCH_DP := main server traffic figure scale client client_h2 wire sealed
 BENCH_H3 := $(BUILD)/test/dataplane/h3.o
 BENCH_DP_OBJ := $(BENCH_DP:%=$(BUILD)/test/bench/dp/%.o) $(BENCH_H3)
 BENCH_AGENT := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard pkg/agent/data*.c)))
 BENCH_LIB := $(foreach l,$(call linkset,masque tun),$(BUILD)/lib/libhf_$(l).a)
 BENCH_LD = $(CC) $(LDFLAGS_ALL) -o $@ $^ $(call pc_libs,$(call linkext,masque tun))
-BENCH_BIN := $(BUILD)/test/bench/bench-dataplane $(BUILD)/test/bench/bench-ours $(BUILD)/test/bench/bench-nofence $(BUILD)/test/bench/bench-bare $(BUILD)/test/bench/bench-ideal-h2
+BENCH_BIN := $(BUILD)/test/bench/bench-dataplane $(BUILD)/test/bench/bench-ours $(BUILD)/test/bench/bench-nofence $(BUILD)/test/bench/bench-bare $(BUILD)/test/bench/bench-ideal-h2 $(BUILD)/test/bench/bench-ideal-h3
 $(BUILD)/test/bench/dp/%.o: test/bench/dp/%.c build/inc/agent/.stamp
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Ibuild/inc/agent -Itest $(call pc_cflags,$(EXT_masque)) -MMD -MP -c -o $@ $<
@@ -35,6 +35,8 @@ $(BUILD)/test/bench/bench-nofence: $(BUILD)/test/bench/dp/ours.o $(BUILD)/test/b
 $(BUILD)/test/bench/bench-bare: $(BUILD)/test/bench/dp/bare.o $(BUILD)/test/bench/dp/wire.o $(BENCH_H3) $(BENCH_LIB)
 	$(BENCH_LD)
 $(BUILD)/test/bench/bench-ideal-h2: $(BUILD)/test/bench/dp/ideal_h2.o $(BUILD)/test/bench/dp/wire.o $(BENCH_LIB)
+	$(BENCH_LD)
+$(BUILD)/test/bench/bench-ideal-h3: $(BUILD)/test/bench/dp/ideal_h3.o $(BUILD)/test/bench/dp/sealed.o $(BUILD)/test/bench/dp/wire.o $(BENCH_LIB)
 	$(BENCH_LD)
 build/peers/holdfast-connectip-server: $(wildcard test/peers/connectip/server/*.go) test/peers/connectip/go.mod test/peers/connectip/go.sum
 	@mkdir -p $(@D)

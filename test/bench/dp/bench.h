@@ -33,7 +33,8 @@ enum bench_server_kind {
     BENCH_OURS_TENANT,
     BENCH_GO,
     BENCH_BARE_LOOP,
-    BENCH_IDEAL_LOOP
+    BENCH_IDEAL_LOOP, /* HTTP/2 */
+    BENCH_IDEAL_UDP,
 };
 struct bench_server {
     enum bench_server_kind kind;

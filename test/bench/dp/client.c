@@ -3,6 +3,7 @@
 
 #include "client_h2.h"
 #include "dataplane/h3.h"
+#include "sealed.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -19,6 +20,8 @@ enum { RUN = 44, UDP_PAYLOAD = 1444 };
 
 struct bench_client {
     struct bench_h2 *h2; /* over TCP: everything is there, and nothing of the rest is used */
+    bool ideal;          /* of the rest the socket, and where packets go */
+    struct bench_sealed sealed;
     struct h3_client h3;
     ngtcp2_tstamp now; /* never goes back, also when a packet's receiver sends: ngtcp2 insists */
     bool pumping;
@@ -74,6 +77,13 @@ struct bench_client *bench_client_new(uint16_t port, const char *dir, const char
     if (connect(c->h3.fd, (const struct sockaddr *)&c->h3.remote, sizeof c->h3.remote) < 0 ||
         getsockname(c->h3.fd, (struct sockaddr *)&c->h3.local, &n) < 0)
         die("connect", strerror(errno));
+    if (protocol == BENCH_IDEAL_H3) {
+        c->ideal = true;
+        if (bench_sealed_init(&c->sealed, 0) != 0)
+            die("AES-128-GCM", "GnuTLS has none");
+        (void)send(c->h3.fd, "", 1, 0); /* says where it is */
+        return c;
+    }
     h3_tls(&c->h3, credentials(dir, name), protocol == BENCH_BARE ? "bare" : "h3", GNUTLS_NO_AUTO_SEND_TICKET,
            BENCH_TLS);
     h3_open(&c->h3, tick(c), 8, 300 * NGTCP2_SECONDS);
@@ -88,7 +98,10 @@ struct bench_client *bench_client_free(struct bench_client *c)
     if (c->h2) {
         bench_h2_free(c->h2);
     } else {
-        h3_close(&c->h3, tick(c));
+        if (c->ideal)
+            gnutls_aead_cipher_deinit(c->sealed.key);
+        else
+            h3_close(&c->h3, tick(c));
         (void)close(c->h3.fd);
     }
     free(c);
@@ -112,10 +125,38 @@ static bool take_in(struct bench_client *c, ngtcp2_tstamp now)
     return true;
 }
 
+static bool take_in_ideal(struct bench_client *c)
+{
+    static uint8_t buf[65536], pkt[2048];
+    size_t len, seg;
+    if (!bench_take_run(c->h3.fd, buf, sizeof buf, NULL, &len, &seg))
+        return false;
+    for (size_t at = 0; at < len; at += seg) {
+        size_t n = bench_unseal(&c->sealed, pkt, sizeof pkt, buf + at, len - at < seg ? len - at : seg);
+        if (n > 0)
+            c->h3.on_packet(c->h3.arg, pkt, n);
+    }
+    return true;
+}
+
+static unsigned send_ideal(struct bench_client *c, const uint8_t *pkt, size_t len, unsigned n, bool gso)
+{
+    static struct bench_run r;
+    for (unsigned i = 0; i < n; i++)
+        bench_run_add(&r, c->h3.fd, NULL, bench_seal(&c->sealed, r.data + r.len, pkt, len), gso ? RUN : 1);
+    bench_run_flush(&r, c->h3.fd, NULL);
+    return n;
+}
+
 void bench_client_pump(struct bench_client *c)
 {
     if (c->h2) {
         bench_h2_pump(c->h2);
+        return;
+    }
+    if (c->ideal) {
+        for (int i = 0; i < 64 && take_in_ideal(c); i++)
+            ;
         return;
     }
     ngtcp2_tstamp now = tick(c);
@@ -131,6 +172,8 @@ unsigned bench_client_send(struct bench_client *c, const uint8_t *pkt, size_t le
 {
     if (c->h2)
         return bench_h2_send(c->h2, pkt, len, n);
+    if (c->ideal)
+        return send_ideal(c, pkt, len, n, gso);
     static struct bench_run r;
     static uint8_t head[2];
     ngtcp2_path_storage ps;
@@ -163,6 +206,8 @@ bool bench_client_open(const struct bench_client *c)
 {
     if (c->h2)
         return bench_h2_open(c->h2);
+    if (c->ideal)
+        return true;
     return c->h3.path ? c->h3.status == 200 : ngtcp2_conn_get_handshake_completed(c->h3.quic) != 0;
 }
 bool bench_client_ended(const struct bench_client *c)

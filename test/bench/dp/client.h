@@ -3,8 +3,8 @@
  * client.h - the benchmarks' client: one connection that sends and takes packets as fast as it can.
  *
  * Driving, one thread, nothing blocks. It speaks CONNECT-IP over HTTP/3 (BENCH_H3), or the bare loop's
- * protocol: QUIC datagrams of two zero bytes and a packet, no HTTP at all (BENCH_BARE). Over TCP:
- * client_h2.h. Set-up errors end the program.
+ * protocol: QUIC datagrams of two zero bytes and a packet, no HTTP at all (BENCH_BARE), or the ideal loop's:
+ * sealed.h (BENCH_IDEAL_H3). Over TCP: client_h2.h. Set-up errors end the program.
  */
 #ifndef BENCH_CLIENT_H
 #define BENCH_CLIENT_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct bench_client;
-enum bench_protocol { BENCH_H3 = 1, BENCH_BARE, BENCH_H2, BENCH_IDEAL_H2 };
+enum bench_protocol { BENCH_H3 = 1, BENCH_BARE, BENCH_H2, BENCH_IDEAL_H2, BENCH_IDEAL_H3 };
 typedef void (*bench_packet_fn)(void *arg, const uint8_t *pkt, size_t len);
 
 /* Client certificate DIR/NAME.crt; the server at [::1]:port is not checked. */

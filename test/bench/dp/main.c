@@ -13,7 +13,7 @@
 
 #include "bench.h"
 
-enum { OURS, NOFENCE, GO, BARE, SERVERS };
+enum { OURS, NOFENCE, GO, BARE, IDEAL, SERVERS };
 #define WINDOW (500 * BENCH_TIME_MS)
 #define LATENCY_WINDOW (1500 * BENCH_TIME_MS)
 
@@ -49,6 +49,8 @@ static void traffic(struct bench_figures *f, struct bench_server *s, unsigned pa
         bench_ratio(f, name, cpu[GO], cpu[OURS], pairs, BENCH_AT_LEAST, lines[l].go, 0);
         (void)snprintf(name, sizeof name, "  %s: ours / bare loop", lines[l].what);
         bench_ratio(f, name, cpu[OURS], cpu[BARE], pairs, BENCH_AT_MOST, 1.25, 0);
+        (void)snprintf(name, sizeof name, "  %s: ours / ideal loop", lines[l].what);
+        bench_ratio(f, name, cpu[OURS], cpu[IDEAL], pairs, BENCH_AT_MOST, 0, 0);
         (void)snprintf(name, sizeof name, "  %s: fence / no fence", lines[l].what);
         bench_ratio(f, name, cpu[OURS], cpu[NOFENCE], pairs, BENCH_AT_MOST, 1.08, lines[l].fence_exception);
     }
@@ -182,6 +184,7 @@ int main(int argc, char **argv)
         [NOFENCE] = {.kind = BENCH_OURS_NOFENCE, .name = "ours, no fence", .pool = 0x12},
         [GO] = {.kind = BENCH_GO, .name = "connect-ip-go", .pool = 0x13},
         [BARE] = {.kind = BENCH_BARE_LOOP, .name = "bare loop", .pool = 0x14},
+        [IDEAL] = {.kind = BENCH_IDEAL_UDP, .name = "ideal loop", .pool = 0x16},
     };
     struct bench_server plain = {.kind = BENCH_OURS_PLAIN, .name = "ours, no offload", .pool = 0x15};
     if (argc < 5) {

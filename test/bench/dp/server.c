@@ -113,6 +113,7 @@ void bench_server_start(struct bench_server *s, const struct bench_dirs *d, unsi
                    s->kind == BENCH_GO             ? "holdfast-connectip-server"
                    : s->kind == BENCH_BARE_LOOP    ? "bench-bare"
                    : s->kind == BENCH_IDEAL_LOOP   ? "bench-ideal-h2"
+                   : s->kind == BENCH_IDEAL_UDP    ? "bench-ideal-h3"
                    : s->kind == BENCH_OURS_NOFENCE ? "bench-nofence"
                                                    : "bench-ours");
     if (pipe(out) < 0 || (s->pid = fork()) < 0)
@@ -125,7 +126,7 @@ void bench_server_start(struct bench_server *s, const struct bench_dirs *d, unsi
         pin(SERVER_CPU);
         if (s->kind == BENCH_GO)
             (void)execl(path, path, "-tun", s->device, "-pool", pool, "-pki", d->pki, (char *)NULL);
-        else if (s->kind == BENCH_BARE_LOOP || s->kind == BENCH_IDEAL_LOOP)
+        else if (s->kind == BENCH_BARE_LOOP || s->kind == BENCH_IDEAL_LOOP || s->kind == BENCH_IDEAL_UDP)
             (void)execl(path, path, s->device, d->pki, (char *)NULL);
         else
             (void)execl(path, path, s->device, pool, d->pki, n,
@@ -163,6 +164,7 @@ void bench_server_connect(struct bench_server *s, const struct bench_dirs *d)
     s->client = bench_client_new(s->port, d->pki, "site-1",
                                  s->kind == BENCH_BARE_LOOP    ? BENCH_BARE
                                  : s->kind == BENCH_IDEAL_LOOP ? BENCH_IDEAL_H2
+                                 : s->kind == BENCH_IDEAL_UDP  ? BENCH_IDEAL_H3
                                  : s->h2                       ? BENCH_H2
                                                                : BENCH_H3,
                                  on_packet, s);
