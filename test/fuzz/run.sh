@@ -7,8 +7,8 @@
 set -euo pipefail
 here=$(dirname "$0")
 what=$1 build=$2; shift 2
-jobs=${FUZZ_JOBS:-1} idle=()
-[ -z "${FUZZ_IDLE:-}" ] || idle=(chrt -i 0)
+jobs=${FUZZ_JOBS:-1} idle=() slow=30 # s for one input, by the clock on the wall
+[ -z "${FUZZ_IDLE:-}" ] || { idle=(chrt -i 0); slow=600; }
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 
 run() { # SECONDS NAME
@@ -18,9 +18,9 @@ run() { # SECONDS NAME
     seeds=$(find "$corpus" -type f 2>/dev/null | wc -l)
     [ "$seeds" -gt 0 ] || { echo "fuzz $name: no corpus in $corpus"; return 1; }
     # Every file once: -runs=0 does not mutate.
-    "${idle[@]}" "$bin" -runs=0 -timeout=10 -rss_limit_mb=1024 -artifact_prefix="$build/found/$name-" "$corpus" >"$log" 2>&1 ||
+    "${idle[@]}" "$bin" -runs=0 -timeout="$slow" -rss_limit_mb=1024 -artifact_prefix="$build/found/$name-" "$corpus" >"$log" 2>&1 ||
         { tail -60 "$log"; echo "fuzz $name: an input of the corpus fails"; return 1; }
-    "${idle[@]}" "$bin" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=16384 -print_final_stats=1 -verbosity=1 "${dict[@]}" \
+    "${idle[@]}" "$bin" -max_total_time="$seconds" -timeout="$slow" -rss_limit_mb=1024 -max_len=16384 -print_final_stats=1 -verbosity=1 "${dict[@]}" \
         -artifact_prefix="$build/found/$name-" "$build/work/$name" "$corpus" >"$log" 2>&1 ||
         { grep -v '^#' "$log" | tail -60; echo "fuzz $name: found something; see $build/found"; return 1; }
     printf 'fuzz %s: %d seeds, %s s, %s runs, %s\n' "$name" "$seeds" "$seconds" \
