@@ -25,6 +25,14 @@ SERIES=$D/series.txt
 observers() { "$LAB" run "$D" vpc echo "$PROBE" recv --port 7000 --bind fd20::10 --echo --log "$D/log/echo.csv"; } # instead of the scenarios'
 metric() { "$LAB" exec "$D" "$1" curl -gsf -m 5 "http://[fd00:c::${1#edge}]:9781/metrics"; }
 pid_of() { cut -d' ' -f1 "$D/run/$1.$2.pid"; }
+http2() { metric "$1" | awk '$1 == "holdfast_connections{transport=\"http2\"}" {print $2}'; }
+again() { # COMMAND...: three times at most; prints what it says when it succeeds
+    local out i
+    for ((i = 0; i < 3; i++)); do
+        if out=$("$@" 2>/dev/null); then printf '%s' "$out"; return; fi
+    done
+    return 1
+}
 claims() { k admin --request-timeout 10s get rclaim -o json | jq -r '[.items | length, (map(select(.spec.releaseTime | not)) | length)] | @tsv'; }
 proc() { # NODE WHAT: rss fds threads
     local p
@@ -34,11 +42,11 @@ proc() { # NODE WHAT: rss fds threads
 # sample SECOND: one line per process to the file, one for people.
 sample() {
     local node now all open up h2 line=''
-    now=$(claims 2>/dev/null) || now=$(claims 2>/dev/null) || now='- -' # a busy API server is not what is judged here
+    now=$(again claims) || now='- -' # a busy API server is not what is judged here
     read -r all open <<<"$now"
     up=$(fleet_stats | jq .connected)
     for node in edge1 edge2; do
-        h2=$(metric $node | awk '$1 == "holdfast_connections{transport=\"http2\"}" {print $2}')
+        h2=$(again http2 $node) || h2=-
         now=$(proc $node agent)
         printf '%s %s.agent %s %s %s %s %s\n' "$1" "$node" "$now" "$h2" "$all" "$open" "$up" >>"$SERIES"
         line+=$(awk -v n=$node -v a="$now" -v h="$h2" -v f="$(proc $node foundation)" 'BEGIN {split(a, x, " "); split(f, y, " ")
@@ -67,8 +75,8 @@ await 30 "a first session" started >/dev/null || { tail -n 3 "$D/log/client.flee
 begin=$SECONDS
 for ((at = every; at <= seconds; at += every)); do
     ((begin + at <= SECONDS)) || sleep $((begin + at - SECONDS))
+    for n in edge1 edge2; do [ ! -s "$D/run/$n.agent.rc" ] || { echo "$n: the agent has ended with status $(cat "$D/run/$n.agent.rc")"; break 2; }; done
     sample $((SECONDS - begin))
-    for n in edge1 edge2; do [ ! -s "$D/run/$n.agent.rc" ] || break 2; done
 done
 stats=$(fleet_stats)
 curl -sS -X POST --unix-socket "$FLEET_SOCK" http://fleet/vanish
