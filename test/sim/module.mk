@@ -63,6 +63,6 @@ SIM_MUTANTS := build/mutants-sim
 mutants-sim: $(SIM_BIN) $(BUILD)/test/foundation-core
 	@$(MAKE) -s --no-print-directory BUILD=$(SIM_MUTANTS) SAN= CFLAGS=-DHOLDFAST_MUTANTS $(SIM_MUTANTS)/test/sim/sim \
 	  $(SIM_MUTANTS)/test/lease $(SIM_MUTANTS)/test/authority $(SIM_MUTANTS)/test/session
-	@hack/run-tests.sh $(VARIANT)/mutants-sim test/sim/mutants.sh $(BUILD) $(SIM_MUTANTS) $(or $(SCHEDULES),2000)
+	@HOLDFAST_SUITE_TIMEOUT=14400 hack/run-tests.sh $(VARIANT)/mutants-sim test/sim/mutants.sh $(BUILD) $(SIM_MUTANTS) $(or $(SCHEDULES),2000)
 ## mutants        the same as mutants-sim
 mutants: mutants-sim
