@@ -186,7 +186,7 @@ mark=$(now_ns)
 lab freeze "$D" agent edge1 main
 sleep 0.1 # what was on its way between the threads has arrived
 idle=$(eventfds edge1 agent)
-lab start "$D" connector client2 site-1 -once -dial-timeout 10s
+lab start "$D" connector client2 site-1 -once -dial-timeout 60s -idle 60s # it waits as long as the edge stands still
 reported() { [ "$(eventfds edge1 agent)" -gt "$idle" ] && echo yes; }
 must t 10 "the data thread reports the second request to control" reported
 lab freeze "$D" agent edge1 hf-data
