@@ -163,6 +163,7 @@ Test(session_answer, of_another_kind_or_for_nobody)
     uint64_t flow = world_connect(w, 0, W_URI);
     until(w, conn_is, "Auditing");
     answer(w, conn_of(w)->ask, BASE_ECONFLICT);
+    audited(w, conn_of(w)->ask + (UINT64_C(1000) << SESSION_ASK_BITS)); /* of a decision before */
     cr_assert_str_eq(world_state(w, 0), "Auditing");
     cr_assert_neq(conn_of(w)->ask, 0);
     world_run(w, W_SEC);
@@ -196,6 +197,12 @@ Test(session_answer, without_a_digest_nobody_is_known)
     world_digest_fails = false;
     f = world_session(w, 0);
     cr_assert_eq(f->status, 200);
+    world_digest_fails = true;
+    (void)world_binding(w, "acme", "site2", "svc-a", "spiffe://acme/site2");
+    world_run(w, 10 * W_MS);
+    struct session_conn *n = session_conn_find(w->node[0].core, "acme.site2");
+    cr_assert(!n || !n->bound);
+    cr_assert(world_passes(w, f));
     world_digest_fails = true; /* a binding whose identities are not known names nobody */
     world_touch(w, world_get(w, "acme.site1"));
     world_run(w, 10 * W_MS);

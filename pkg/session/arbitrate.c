@@ -421,7 +421,7 @@ static enum conn_state decide_row(struct session_core *c, struct session_conn *n
 enum conn_state session_on_row(struct session_core *c, struct session_conn *n, const struct conn_in *in)
 {
     const struct session_answer *an = in->answer;
-    if (!an || n->read_failed != WHY_NONE) {
+    if (n->read_failed != WHY_NONE) { /* or there is no answer at all (session_conn_settle) */
         session_acquire_refused(c, n, NULL);
         n->read_failed = WHY_NONE;
         return session_give_up(c, n, session_reason_of(WHY_API_UNAVAILABLE));

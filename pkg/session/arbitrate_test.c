@@ -417,3 +417,220 @@ Test(session_arbitrate, a_nonce_of_ours_that_is_worth_nothing_any_more)
         world_free(w);
     }
 }
+
+/* A row turns up where an acquire is to be, and while it is read the reservation goes or moves: it is not
+ * this one's to clear any more. */
+Test(session_arbitrate, a_reservation_that_is_not_the_one_to_clear)
+{
+    for (int moved = 0; moved < 2; moved++) {
+        struct world *w = world_usual(1);
+        struct base_prefix p = prefix("fd12:0:0:1:5::/96"), q = prefix("fd12:0:0:1:6::/96");
+        reserve(w, "acme.site1", &p);
+        world_run(w, 20 * W_MS);
+        w->node[0].audit_delay = 50 * W_MS;
+        uint64_t flow = world_connect(w, 0, W_URI);
+        until_state(w, "Auditing");
+        (void)row_of(w, "acme", "site2", &p);
+        w->node[0].read_fault[CONTRACT_CLAIM] = W_SLOW;
+        until_state(w, "Checking");
+        if (moved) {
+            reserve(w, "acme.site1", &q);
+        } else {
+            world_get(w, "acme.site1")->u.binding.status.has_prefix = false;
+            world_touch(w, world_get(w, "acme.site1"));
+        }
+        unsigned writes = w->node[0].writes[CONTRACT_BINDING];
+        world_run(w, 600 * W_MS);
+        cr_assert_eq(w->node[0].writes[CONTRACT_BINDING], writes + !moved, "nothing is cleared");
+        world_run(w, W_SEC);
+        struct w_flow *f = world_flow(w, flow);
+        cr_assert_eq(f->status, 200, "%s", f->reason);
+        struct base_prefix want = candidate(w, 1); /* one prefix was taken */
+        cr_assert(base_prefix_eq(&f->admit.u.admit.prefix, moved ? &q : &want));
+        world_free(w);
+    }
+}
+
+/* takeover: Denied is about holders that live: not one whose instance is gone, or whose process has another
+ * successor on its node; and without an answer nothing is taken. */
+Test(session_arbitrate, denied_takeover_of_a_holder_that_is_gone)
+{
+    enum { GONE, RESTARTED, NO_ANSWER, N };
+    for (int i = 0; i < N; i++) {
+        struct world *w = world_usual(2);
+        struct contract_object *b = world_get(w, "acme.site1");
+        b->u.binding.spec.takeover = CONTRACT_TAKEOVER_DENIED;
+        world_touch(w, b);
+        world_run(w, 100 * W_MS);
+        cr_assert_eq(world_session(w, 0)->status, 200);
+        world_agent_kill(w, 0);
+        if (i == GONE)
+            world_delete(w, "masque.edge1");
+        if (i == RESTARTED) {
+            w->node[0].foundation_down = true; /* it does not close the claim */
+            world_agent_start(w, 0);
+            world_run(w, W_SEC);
+        }
+        if (i == NO_ANSWER)
+            w->node[1].read_fault[CONTRACT_INSTANCE] = W_DOWN;
+        unsigned writes = w->node[1].writes[CONTRACT_CLAIM];
+        uint64_t flow = world_connect(w, 1, W_URI);
+        world_run(w, W_SEC);
+        struct w_flow *f = world_flow(w, flow);
+        if (i == NO_ANSWER)
+            cr_assert(refused_with(f, 503, "APIUnavailable"), "%s", f->reason);
+        else
+            cr_assert_neq(strncmp(f->reason, "TakeoverDenied", 14), 0);
+        cr_assert_eq(w->node[1].writes[CONTRACT_CLAIM] - writes, i == NO_ANSWER ? 0 : 1, "%d: %s", i,
+                     f->reason);
+        world_free(w);
+    }
+}
+
+/* ---- closing takeovers
+ * --------------------------------------------------------------------------------------------------- */
+static struct world *old_row(char old[CONTRACT_NAME_SIZE])
+{
+    struct world *w = world_usual(1);
+    struct base_prefix p = prefix("fd99::/96");
+    base_copy(old, CONTRACT_NAME_SIZE, row_of(w, "acme", "site1", &p)->u.meta.name);
+    reserve(w, "acme.site1", &p);
+    world_run(w, 20 * W_MS);
+    return w;
+}
+
+Test(session_arbitrate, a_closing_takeover_with_a_lost_answer)
+{
+    for (int lands = 0; lands < 2; lands++) {
+        char old[CONTRACT_NAME_SIZE];
+        struct world *w = old_row(old);
+        w->node[0].watch_silent[CONTRACT_CLAIM] = true;
+        w->node[0].write_fault[CONTRACT_CLAIM] = lands ? W_LANDED : W_LOST;
+        uint64_t flow = world_connect(w, 0, W_URI);
+        until_state(w, "Retrying");
+        if (lands) {
+            until_state(w, "Closing");
+            cr_assert_eq(world_claim(w, old)->spec.epoch, 2, "it is found, not done again");
+        } else {
+            world_end(w, flow); /* nobody waits: what is not known to have landed gives nothing to release */
+            cr_assert_str_eq(world_state(w, 0), "Idle");
+            world_run(w, 2 * W_SEC);
+            cr_assert_eq(w->node[0].core->jobs_active, 0);
+            cr_assert_eq(world_claim(w, old)->spec.epoch, 1);
+            cr_assert_eq(w->node[0].writes[CONTRACT_CLAIM], 1);
+        }
+        world_free(w);
+    }
+}
+
+Test(session_arbitrate, a_drain_while_an_old_row_is_closed)
+{
+    char old[CONTRACT_NAME_SIZE];
+    struct world *w = old_row(old);
+    uint64_t flow = world_connect(w, 0, W_URI);
+    until_state(w, "Closing");
+    world_event(w, 0, &(struct session_in){.ev = SESSION_EV_DRAIN});
+    cr_assert(refused_with(world_flow(w, flow), 503, "Draining"), "%s", world_flow(w, flow)->reason);
+    world_run(w, W_SEC);
+    cr_assert(w->node[0].drained);
+    cr_assert_neq(world_claim(w, old)->spec.release_time, 0);
+    world_free(w);
+}
+
+/* ---- outcomes
+ * ----------------------------------------------------------------------------------------------------------
+ */
+/* The first write lands while the second one is on its way: it counts, from its own send. */
+Test(session_arbitrate, an_earlier_write_that_lands_beside_a_later_one)
+{
+    struct world *w = world_usual(1);
+    w->node[0].write_fault[CONTRACT_CLAIM] = W_LATE;
+    uint64_t flow = world_connect(w, 0, W_URI);
+    until_state(w, "Claiming");
+    base_time sent = w->now;
+    struct base_uuid first = w->late_object.u.claim.spec.lease_uuid;
+    until_state(w, "Retrying");
+    w->node[0].write_fault[CONTRACT_CLAIM] = W_LOST;
+    until_state(w, "Claiming");
+    world_land(w);
+    world_run(w, 3 * W_MS);
+    cr_assert_str_eq(world_state(w, 0), "Claiming", "its answer is seen through");
+    world_run(w, 2 * W_SEC);
+    struct session_claim *k = &conn_of(w)->claim;
+    cr_assert_eq(world_flow(w, flow)->status, 200, "%s", world_flow(w, flow)->reason);
+    cr_assert(base_uuid_eq(&k->lease_uuid, &first));
+    cr_assert_eq(k->epoch, 1);
+    cr_assert_leq(k->t0, sent);
+    world_free(w);
+}
+
+/* An acquire that met a row is recorded: with its epoch when it is read, as a conflict when it is not, or
+ * when nobody waits any more. */
+Test(session_arbitrate, an_acquire_that_met_a_row_that_is_not_read)
+{
+    for (int left = 0; left < 2; left++) {
+        struct world *w = world_usual(1);
+        struct base_prefix p = candidate(w, 0);
+        uint64_t flow = world_connect(w, 0, W_URI);
+        until_state(w, "Reserving");
+        (void)row_of(w, "acme", "site2", &p);
+        until_state(w, "Claiming");
+        w->node[0].read_fault[CONTRACT_CLAIM] = W_DOWN;
+        if (left)
+            world_end(w, flow);
+        world_run(w, W_SEC);
+        cr_assert_str_eq(world_state(w, 0), "Idle");
+        if (!left)
+            cr_assert(refused_with(world_flow(w, flow), 503, "APIUnavailable"));
+        bool recorded = false;
+        for (unsigned i = 0; i < w->node[0].by_reason_n; i++)
+            recorded = recorded || strcmp(w->node[0].by_reason[i], "Conflict") == 0;
+        cr_assert(recorded, "%d", left);
+        world_free(w);
+    }
+}
+
+/* What was sent in the name of an identity that has ended is not waited for; nobody is there to begin anew.
+ */
+Test(session_arbitrate, an_identity_that_ends_under_a_write_nobody_waits_for)
+{
+    struct world *w = world_usual(1);
+    w->node[0].write_fault[CONTRACT_CLAIM] = W_NO_ANSWER;
+    w->node[0].watch_silent[CONTRACT_CLAIM] = true;
+    uint64_t flow = world_connect(w, 0, W_URI);
+    until_state(w, "Claiming");
+    world_end(w, flow);
+    cr_assert_str_eq(world_state(w, 0), "Claiming");
+    struct session_in lost = {.ev = SESSION_EV_TUN_LOST};
+    lost.u.tun.tun_id = w->node[0].core->att[0].tun_id;
+    world_event(w, 0, &lost);
+    cr_assert_str_eq(world_state(w, 0), "Idle");
+    cr_assert_eq(w->node[0].core->jobs_active, 0, "the foundation closes it with its instance epoch");
+    world_run(w, 3 * W_SEC);
+    w->node[0].watch_silent[CONTRACT_CLAIM] = false;
+    cr_assert_eq(world_session(w, 0)->status, 200);
+    world_free(w);
+}
+
+/* The service that was read is not the binding's any more when the answer comes. */
+Test(session_arbitrate, a_service_that_is_read_for_a_binding_that_names_another_by_then)
+{
+    struct world *w = world_new();
+    world_service(w, "svc-b", "fd12:0:0:2::/64");
+    world_binding(w, "acme", "site1", "svc-a", W_URI);
+    world_node(w, 0);
+    world_agent_start(w, 0);
+    world_run(w, W_SEC);
+    w->node[0].watch_silent[CONTRACT_SERVICE] = true;
+    world_service(w, "svc-a", "fd12:0:0:1::/64");
+    w->node[0].read_fault[CONTRACT_SERVICE] = W_SLOW;
+    uint64_t flow = world_connect(w, 0, W_URI);
+    until_state(w, "Reading");
+    struct contract_object *b = world_get(w, "acme.site1");
+    b->u.meta.uid = world_uuid(w);
+    base_copy(b->u.binding.spec.service, sizeof b->u.binding.spec.service, "svc-z");
+    world_touch(w, b);
+    world_run(w, W_SEC);
+    cr_assert(refused_with(world_flow(w, flow), 503, "NoService"), "%s", world_flow(w, flow)->reason);
+    world_free(w);
+}

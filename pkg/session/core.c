@@ -210,7 +210,7 @@ static void binding_read(struct session_core *c, struct session_conn *n, const s
         session_regress_answer(c, n->b.rv, n->b_at, an->objects[0].u.meta.rv, an->sent);
         if (session_binding_row(c, &an->objects[0].u.binding))
             n->b_t0 = base_time_max(n->b_t0, an->sent);
-    } else if (an->code == BASE_ENOTFOUND && n->bound && n->b_at > an->sent &&
+    } else if (an->code == BASE_ENOTFOUND && n->b_at > an->sent &&
                !base_mutant("binding.overtaken")) {
         /* An absent object has no version to compare: what the watch brought since the read was sent may be
          * newer, and the watch would not bring it again. Read again, within the same time. */

@@ -66,7 +66,7 @@ struct base_uuid world_uuid(struct world *w)
 {
     uint8_t b[16] = {0xaa};
     uint64_t n = ++w->uids;
-    memcpy(b + 8, &n, sizeof n);
+    memcpy(b + 9, &n, 7); /* bits of b[8] say that it is a UUID */
     return base_uuid_v4(b);
 }
 
@@ -545,6 +545,8 @@ static void execute(struct world *w, struct w_node *n, const struct session_fx *
         world_flow(w, fx->u.flow)->closed = true;
         break;
     case SESSION_FX_TRACE:
+        if (fx->u.trace.warning && strcmp(fx->u.trace.from, fx->u.trace.to) == 0)
+            base_copy(n->warned, sizeof n->warned, fx->u.trace.reason);
         if (w->verbose)
             printf("%9.3f %s %s %s: %s -> %s by %s %s epoch %lld\n", (double)w->now / 1e9, n->name,
                    fx->u.trace.what, fx->u.trace.name, fx->u.trace.from, fx->u.trace.to, fx->u.trace.by,

@@ -83,6 +83,7 @@ struct w_node {
     /* what was seen */
     bool ready, drained;
     char ready_reason[48];
+    char warned[SESSION_REASON_SIZE]; /* reason of the last remark that warns */
     unsigned writes[CONTRACT_KIND_N], reads[CONTRACT_KIND_N], audits[8], tun_opens, tun_closes, not_durable;
     char by_reason[256][48]; /* reasons of the audit records, in order */
     unsigned by_reason_n;
