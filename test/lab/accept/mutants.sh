@@ -13,6 +13,7 @@ shift
 out=$root/build/accept/mutants
 mkdir -p "$out"
 noticed=0 missed=0
+renice -n -15 -p $$ >/dev/null 2>&1 || true # as the runner
 
 # one NAME SCENARIO LABEL FOUNDATION AGENT: its exit status; the output is in $out/NAME.LABEL.log
 one() {

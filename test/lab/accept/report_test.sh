@@ -77,6 +77,9 @@ check "a run that fails" fails_with '1 failed' run_fake --again
 check "is not run again" test ! -e "$tmp/again"
 fake 75 0
 check "without --again a slow run fails" fails_with '1 failed' run_fake
+fake 0 0
+check "a scenario with a number of its own" test "$("$root/test/lab/accept/run.sh" --runs 1 --out "$tmp/out-fake" 'fake*3' 2>/dev/null | grep -c '^fake  *[123]/3 ok')" = 3
+check "a number that is none" fails_with "'x'" "$root/test/lab/accept/run.sh" 'fake*x'
 unset ACCEPT_SCENARIOS
 
 # ---- verdicts ----------------------------------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh - the acceptance lab: runs scenarios N times each, collects their figures and what the packets say, and reports.
 #
-#   run.sh [--short] [--runs N] [--seed S] [--out DIR] [--summary FILE] [SCENARIO...]
+#   run.sh [--short] [--runs N] [--seed S] [--out DIR] [--summary FILE] [SCENARIO[*N]...]
 #     --short        the load-bearing scenarios, once each, --one-lab --again
-#     --runs N       so often (20)
+#     --runs N       so often (20); SCENARIO*N: this one N times
 #     --seed S       run i of each has seed S+i (1)             --out DIR    build/accept
 #     --again        a time over its bound is measured a second time; packets are not
 #     --one-lab      one API server for all (what needs another lease or two API servers cannot be among them)
@@ -48,6 +48,13 @@ has_figures() { grep -qE '^ *(figure|safe|packets_safe|truth)\b' "$1" && [ "$(ba
 if [ ${#names[@]} = 0 ]; then
     for f in "$here"/scenarios/*.sh "$here"/../scenarios/*.sh; do ! has_figures "$f" || names+=("$(basename "$f" .sh)"); done
 fi
+declare -A times=()
+for i in "${!names[@]}"; do
+    n=${names[i]%%\**}
+    times[$n]=$runs
+    [ "$n" = "${names[i]}" ] || { need_number "the number behind '$n*'" "${names[i]#*\*}"; times[$n]=${names[i]#*\*}; }
+    names[i]=$n
+done
 for n in "${names[@]}"; do [ -n "$(file_of "$n")" ] || die "there is no scenario '$n' (see test/lab/accept/README.md)"; done
 words() { sed -n "s/^# $2: //p" "$(file_of "$1")" | head -n 1; } # SCENARIO given|fault|expect|bound
 
@@ -90,10 +97,10 @@ for name in "${names[@]}"; do
     order=$((order + 1))
     f=$out/runs/$name.jsonl work=$(dir_of "$name")
     [ -z "$only_report" ] || continue
-    for ((i = 1; i <= runs; i++)); do
+    for ((i = 1; i <= times[$name]; i++)); do
         log=$out/runs/$name.$i.log
         t=$(date +%s) rc=0 tries=1
-        printf '%-22s %3d/%d ' "$name" "$i" "$runs"
+        printf '%-22s %3d/%d ' "$name" "$i" "${times[$name]}"
         one "$name" $((seed + i)) "$log" 8>&- || rc=$?
         if [ -n "$again" ] && [ $rc = 75 ]; then # only times, and once: what does not hold twice in a row does not hold
             grep '^SLOW' "$log" >"$out/runs/$name.$i.slow"

@@ -71,7 +71,7 @@ logged() {
 # gates_open_at_once: over the whole run, the largest number of nodes whose gate for the same /96 was open at one moment, by the
 # foundations' own logs (an opening is logged after it happened, a closing too, so an overlap cannot hide).
 gates_open_at_once() {
-    jq -Rnc '[inputs | fromjson? // empty | select(.event | IN("foundation_open", "foundation_shut", "foundation_close"))] | sort_by(.ts)
+    jq -Rnc '[inputs | fromjson? // empty | select(.prefix and (.event | IN("foundation_open", "foundation_shut", "foundation_close")))] | sort_by(.ts)
         | reduce .[] as $e ({open: {}, max: 0};
             .open[$e.prefix][$e.node] = ($e.event == "foundation_open")
             | .max = ([.max, ([.open[] | [.[] | select(.)] | length] | max)] | max)) | .max' "$D"/log/edge*.foundation.log

@@ -271,10 +271,14 @@ two_forwarders() {
         }
         END { print seen ? bad + 0 : "no packet at all" }' "$D/holders.txt" "$D/log/cap.csv"
 }
-# packets_safe: what must be true of every packet, at the end of every scenario; safe: and of the gates.
+# packets_safe: what must be true of every packet, at the end of every scenario; safe: and of the gates. objects_safe: of every
+# packet by capture and API objects alone, for so many connectors that their foundation's log leaves lines out.
 packets_safe() {
     truth outside_gates "$(outside_gates 2>"$D/outside.txt")" "no packet came out of an edge whose gate was closed"
     check "which would have been seen" test "$(outside_gates none 2>/dev/null)" -gt 0
+    objects_safe
+}
+objects_safe() {
     truth past_deadline "$(past_deadline 2>>"$D/outside.txt")" "no packet passed later than a lease after its node's last renewal"
     check "which would have been seen, too" test "$(past_deadline none 2>/dev/null)" -gt 0
     truth two_forwarders "$(two_forwarders 2>>"$D/outside.txt")" "no packet of an earlier holder's edge after the first of a later one's"

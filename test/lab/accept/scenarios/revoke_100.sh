@@ -8,16 +8,14 @@
 set -euo pipefail
 # shellcheck source=test/lab/scenarios/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../scenarios/lib.sh"
+# shellcheck source=test/lab/accept/fleet.sh
+. "$root/test/lab/accept/fleet.sh"
 N=${CONNECTORS:-100} ROUNDS=${REVOKES:-5}
 scenario_up --lease 10
-printf 'limits:\n  connectionsPerSource: 4000\n  connections: 8192\n  handshakes: 1024\n' >>"$D/nodes/edge1/etc/agent.yaml"
+fleet_room edge1
 scenario_agents
-jq -nc --argjson n "$N" '{apiVersion: "v1", kind: "List", items: [range($n) | {apiVersion: "masque.galactic.datumapis.com/v1alpha1",
-    kind: "ConnectorBinding", metadata: {name: "acme.fleet-\(.)"}, spec: {tenant: "acme", connector: "fleet-\(.)", vpc: "vpc-a",
-    serviceName: "svc-a", identities: [{uri: "spiffe://acme/fleet-\(.)"}]}}]}' | k operator create -f - >/dev/null
-"$LAB" run "$D" vpc fleet-echo "$PROBE" recv --port 7100 --echo --log "$D/log/fleet-echo.csv"
-"$LAB" run "$D" client fleet "$root/build/peers/holdfast-fleet" -edge '[fd00:c::1]:4433' -ca "$D/pki/edge-ca.crt" -client-ca "$D/pki/client-ca.crt" \
-    -client-ca-key "$D/pki/client-ca.key" -count "$N" -port 7100 -interval 100ms -victim-interval 2ms -suspend "$ROUNDS" \
+fleet_bindings "$N"
+fleet "$N" -interval 100ms -victim-interval 2ms -suspend "$ROUNDS" \
     -api 'https://[fd00:a::10]:6443' -api-netns "/run/netns/hf$(sed -n 's/^LAB_ID=//p' "$D/lab.env")-api" \
     -api-ca "$D/api/ca.crt" -api-cert "$D/api/pki/admin.crt" -api-key "$D/api/pki/admin.key"
 check "the fleet has done its rounds" await $((60 + ROUNDS * 5)) "its end" cat "$D/run/client.fleet.rc"
@@ -36,5 +34,5 @@ sums=$(jq -c 'select(.event == "stopped")' "$D/log/client.fleet.log")
 check "the others sent packets" test "$(jq .sent <<<"$sums")" -gt "$N"
 truth others_lost $(($(jq .sent <<<"$sums") - $(jq .echoed <<<"$sums"))) "no packet of the others was lost"
 truth others_ended "$(jq .closed <<<"$sums")" "none of their sessions ended"
-safe
+objects_safe
 checks_done
