@@ -48,7 +48,8 @@ for t in ${TRANSPORTS:-h3 h2}; do
     "$LAB" kill -CONT "$D" foundation edge1
     "$LAB" thaw "$D" agent edge1 main
     moment "both go on" "$going"
-    check "$t: the agent ends the session" await 10 "closed" event "$going" '.event == "closed"'
+    # Over HTTP/2 the client was seen to be reset already before, 0.6 s before the deadline that the renewal alone gives.
+    check "$t: the session ends" await 10 "closed" event "$frozen" '.event == "closed"'
     truth "late_$t" "$(awk -F, -v s="$going" -v u="$(now_ns)" '$2 == "e1" && $3 == "in" && $1 >= s && $1 <= u {n++} END {print n + 0}' "$D/log/cap.csv")" "$t: no packet of the old session after that"
     check "$t: the agent is ready again" await 20 "ready" agent_ready edge1
     # The foundation's watches went stale with it: a gate that opens on a proof of before may shut once more. A lease later none counts.
