@@ -104,7 +104,7 @@ api_received() {
     local boot wall
     read -r boot wall < <("$PROBE" clock)
     grep -F "\"resource\":\"$3\"" "$D/api/audit.log" | jq -nr --argjson since "$1" --argjson d $((boot - wall)) --arg v "$2" --arg n "$4" --arg u "${5:-.}" '
-        inputs | select(.verb == $v and .objectRef.name == $n and .responseStatus.code < 300 and (.user.username | test($u)))
+        inputs | select(.verb == $v and .objectRef.name == $n and .responseStatus.code < 300 and (.user.username // "" | test($u)))
             | (.requestReceivedTimestamp | (.[:19] + "Z" | fromdate) * 1e9 + (.[20:26] | tonumber) * 1000 + $d) as $t
             | select($t >= $since) | $t' | first_line
 }

@@ -179,7 +179,7 @@ put_codes() {
     local boot wall
     read -r boot wall < <("$PROBE" clock)
     grep -F '"resource":"routeclaims"' "$D/api/audit.log" | jq -nr --argjson since "$2" --argjson d $((boot - wall)) --arg n "$1" '
-        inputs | select(.verb == "update" and .objectRef.subresource == null and (.user.username | endswith(":holdfast-agent"))
+        inputs | select(.verb == "update" and .objectRef.subresource == null and (.user.username // "" | endswith(":holdfast-agent"))
             and .user.extra["authentication.kubernetes.io/node-name"][0] == $n)
         | (.requestReceivedTimestamp | (.[:19] + "Z" | fromdate) * 1e9 + (.[20:26] | tonumber) * 1000 + $d) as $t
         | select($t >= $since) | .responseStatus.code' | tr '\n' ' '

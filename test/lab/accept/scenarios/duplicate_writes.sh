@@ -17,7 +17,7 @@ answers() {
     local boot wall
     read -r boot wall < <("$PROBE" clock)
     grep -F "\"resource\":\"$3\"" "$D/api/audit.log" | jq -nr --argjson since "$1" --argjson d $((boot - wall)) --arg u "$2" --arg s "$4" '
-        inputs | select((.verb | IN("update", "create")) and (.objectRef.subresource // "") == $s and (.user.username | test($u)))
+        inputs | select((.verb | IN("update", "create")) and (.objectRef.subresource // "") == $s and (.user.username // "" | test($u)))
         | (.requestReceivedTimestamp | (.[:19] + "Z" | fromdate) * 1e9 + (.[20:26] | tonumber) * 1000 + $d) as $t
         | select($t >= $since) | .responseStatus.code' | tr '\n' ' '
 }
