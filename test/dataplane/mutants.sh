@@ -99,7 +99,7 @@ mutant 'icmp6: an MTU below 1280 is told' unit:masque pkg/masque/icmp6.c 'mtu < 
 f=pkg/agent/data_path.c
 mutant 'path: the fence is not asked when a packet is taken in' nothing-after-the-deadline $f 'fence_check(f->slot, now)' 'fence_check(f->slot, now > 0)'
 mutant 'path: packets pass between gap and answer' gap $f 'agent_data_held(d) ? NULL : ' ''
-mutant 'path: a device delivers to sessions of another' tenants-are-apart $f ' || f->tun != b->tun' ''
+mutant 'path: a device delivers to sessions of another' tenants-are-apart $f 'if (f->tun != b->tun)' 'if (false)'
 mutant 'path: hop limit stays' both-ways $f 'masque_packet_hop(pkt);' ''
 mutant 'path: answers without limit' answers-are-limited $f ' || !masque_icmp6_take(&f->bucket, d->beat)' ''
 mutant 'path: too large is dropped in silence' errors-into-the-vpc $f '== BASE_ERANGE' '== BASE_ENOMEM'
@@ -116,7 +116,7 @@ mutant 'loop: what waited through a gap passes' gap-answered-at-once $f '       
 mutant 'loop: the barrier leaves the flow open' one-session-per-prefix $f 'masque_endpoint_stop(d->ends, flow);
     agent_flows_stop(d->flows, f);' ''
 mutant 'loop: a closed device'"'"'s flows move to the next one' device-deleted $f 'agent_flows_drop_tun(d->flows, i);' ''
-mutant 'loop: orders beyond one turn wait for the next wake' rings-are-bounded $f 'else if (d->orders_left)' 'else if (false)'
+mutant 'loop: orders beyond one turn wait for the next wake' rings-are-bounded $f '(d->orders_left && d->n_waiting == 0) || d->mail_left' 'd->mail_left'
 mutant 'loop: an answer is dropped when the ring is full' rings-are-bounded $f '    d->n_waiting++;' ''
 mutant 'loop: a device'"'"'s number is given twice' device-closed-and-refused $f ' || find_tun(d, o->tun_id) != UINT32_MAX' ''
 mutant 'loop: two sessions with one prefix' one-session-per-prefix $f 'if (rc == BASE_EEXIST)' 'if (rc == BASE_EEXIST && false)'
