@@ -79,10 +79,11 @@ struct masque_flow *masque_index_flow(const struct masque_index *x, uint64_t id)
 /* ---- h3_udp.c: the socket ---- */
 struct masque_udp;
 typedef void (*masque_udp_fn)(void *arg, const struct masque_udp_in *in);
-/* Of several threads' sockets the first is opened as if it were alone, so that no other process can have the
- * port; the last one makes the kernel choose among them. `offload`: UDP_SEGMENT and UDP_GRO, where the kernel has them (a self-test says so). */
-int masque_udp_open(struct masque_udp **ret, const char *listen, const struct masque_threads *t,
-                    bool offload, struct base_err *err);
+/* Of several threads' sockets the first is opened as if it were alone, so that a second agent cannot have
+ * the port; the last one makes the kernel choose among them. `offload`: UDP_SEGMENT and UDP_GRO, where the
+ * kernel has them (a self-test says so). */
+int masque_udp_open(struct masque_udp **ret, const char *listen, const struct masque_threads *t, bool offload,
+                    struct base_err *err);
 bool masque_udp_gso(const struct masque_udp *u); /* bursts are one send; false once one was refused */
 struct masque_udp *masque_udp_close(struct masque_udp *u);
 int masque_udp_fd(const struct masque_udp *u);

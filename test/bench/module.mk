@@ -16,7 +16,7 @@ bench-core: $(BUILD)/test/bench/core
 
 # ---- the data path ----------------------------------------------------------------------------------------------
 # The client and the bare loop are written for ngtcp2's GnuTLS helper.
-BENCH_DP := main server traffic figure scale client client_h2 wire sealed
+BENCH_DP := main server traffic figure scale threads client client_h2 wire sealed
 BENCH_H3 := $(BUILD)/test/dataplane/h3.o
 BENCH_DP_OBJ := $(BENCH_DP:%=$(BUILD)/test/bench/dp/%.o) $(BENCH_H3)
 BENCH_AGENT := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard pkg/agent/data*.c)))
@@ -44,9 +44,8 @@ build/peers/holdfast-connectip-server: $(wildcard test/peers/connectip/server/*.
 -include $(wildcard $(BUILD)/test/bench/dp/*.d)
 
 PAIRS ?= 7
-SESSIONS ?= 1000
 ONLY ?=
 .PHONY: bench
-## bench          figures of the data path beside connect-ip-go and a bare loop, in pairs (root; PAIRS=7 SESSIONS=1000 ONLY=traffic|latency|http2|tenants|scale)
+## bench          figures of the data path beside connect-ip-go and a bare loop, in pairs (root; PAIRS=7 SESSIONS=10000 ONLY=traffic|latency|http2|tenants|threads|scale)
 bench: $(BENCH_BIN) build/peers/holdfast-connectip-server
-	@test/bench/dp/run.sh $(BUILD)/test/bench build/peers build/bench/dataplane.txt $(PAIRS) $(SESSIONS) $(ONLY)
+	@test/bench/dp/run.sh $(BUILD)/test/bench build/peers build/bench/dataplane.txt $(PAIRS) $(or $(SESSIONS),10000) $(ONLY)

@@ -123,7 +123,7 @@ mutant 'loop: two sessions with one prefix' one-session-per-prefix $f 'if (rc ==
 mutant 'flows: the target of the request is ignored' scope-of-the-request pkg/agent/data_flows.c 'target->len == 0 ||' 'true ||'
 
 f=pkg/agent/data_carry.c
-mutant 'threads: a new session does not wait for other queues' other-queue-of-the-old-generation $f 'if (!round_over(d, now))' 'if (false)'
+mutant 'threads: a new session does not wait for other queues' other-queue-of-the-old-generation $f 'if (!round_over(d, now))' 'if (!round_over(d, now) && now < 0)'
 mutant 'threads: a new session waits for ever' one-stands-still $f '<= d->gap)' '> 0)'
 mutant 'threads: nobody says that a queue was read' first-packets $f 'atomic_store(&d->sweeps_done, asked);' '{}'
 mutant 'threads: packets of another queue are dropped' carried $f 'd->mail_put |= UINT64_C(1) << to;' ''

@@ -6,6 +6,7 @@
  *   server.c   starts, measures and ends servers; the network namespace
  *   traffic.c  one measured window of one kind of traffic through one server
  *   figure.c   pairs, medians, bands, the results file
+ *   threads.c  two data threads beside one
  *   scale.c    memory and set-up rate with many sessions
  *
  * One network namespace holds it all: the client on ::1, each server with a TUN device of its own, the VPC
@@ -31,6 +32,7 @@ enum bench_server_kind {
     BENCH_OURS_PLAIN,
     BENCH_OURS_NOFENCE,
     BENCH_OURS_TENANT,
+    BENCH_OURS_TWO, /* data threads */
     BENCH_GO,
     BENCH_BARE_LOOP,
     BENCH_IDEAL_LOOP, /* HTTP/2 */
@@ -55,6 +57,8 @@ struct bench_dirs {
     const char *bin, *peers, *pki;
 };
 void bench_net_open(void);
+/* Where this process, and its children from now on, run: on all cores, or (as at first) on the client's. */
+void bench_anywhere(bool on);
 void bench_server_start(struct bench_server *s, const struct bench_dirs *d, unsigned sessions);
 /* Connects its one client, and waits until the path's MTU is known. */
 void bench_server_connect(struct bench_server *s, const struct bench_dirs *d);
@@ -89,8 +93,9 @@ struct bench_latency {
 /* A round trip from the VPC host to the client and back, a thousand times a second. */
 struct bench_latency bench_latency_run(struct bench_server *s, int64_t duration);
 
-/* Another process, another tenant: sends into the VPC without end. Returns its pid. */
-pid_t bench_flood_start(const struct bench_server *s, const struct bench_dirs *d);
+/* Another process with a session of another tenant, the server's `n`th: sends into the VPC without end. It asks
+ * again when it is refused. Returns its pid. */
+pid_t bench_flood_start(const struct bench_server *s, const struct bench_dirs *d, unsigned n);
 
 /* ---- figure.c ---- */
 struct bench_figures; /* the report */
@@ -106,6 +111,9 @@ void bench_ratio(struct bench_figures *f, const char *name, const double *a, con
 void bench_value(struct bench_figures *f, const char *name, double v, const char *unit, enum bench_side side,
                  double limit, double exception);
 double bench_median(const double *v, unsigned n);
+
+/* ---- threads.c ---- */
+void bench_threads(struct bench_figures *f, const struct bench_dirs *d, unsigned pairs);
 
 /* ---- scale.c ---- */
 void bench_scale(struct bench_figures *f, const struct bench_dirs *d, unsigned sessions, unsigned pairs);

@@ -130,7 +130,7 @@ static void tenants(struct bench_figures *f, const struct bench_dirs *d, unsigne
     for (unsigned k = 0; k < 2; k++) {
         bench_server_start(s[k], d, 64);
         bench_server_connect(s[k], d);
-        p[k] = bench_flood_start(s[k], d);
+        p[k] = bench_flood_start(s[k], d, 2);
         (void)kill(p[k], SIGSTOP);
     }
     for (unsigned i = 0; i < pairs; i++)
@@ -205,6 +205,8 @@ int main(int argc, char **argv)
         http2(f, &d, pairs);
     if (!*only || strcmp(only, "tenants") == 0)
         tenants(f, &d, pairs);
+    if (!*only || strcmp(only, "threads") == 0)
+        bench_threads(f, &d, pairs);
     if (!*only || strcmp(only, "traffic") == 0 || strcmp(only, "latency") == 0) {
         for (unsigned k = 0; k < SERVERS; k++) {
             bench_server_start(&s[k], &d, 64);

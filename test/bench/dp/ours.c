@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench-ours DEVICE POOL PKI SESSIONS: the agent's data thread as it ships, with a control that admits
+ * bench-ours DEVICE POOL PKI SESSIONS [WHAT]: the agent's data thread as it ships, with a control that admits
  * everybody and sets each fence once, an hour ahead. Prints "ready PORT". Linked a second time with
  * nofence.c: what the fence costs.
+ *
+ * A fifth word says what is different: "plain" no offload; "tenant" 20,000 packets a second for each tenant;
+ * "two" data threads, which get as many sessions each (a request that would make one have two more than
+ * another is refused).
  *
  * POOL is the third group of fd12:0:0:POOL::/64 in hex; session n (from 1) gets the /96 with n in the sixth.
  */
@@ -23,6 +27,7 @@ struct control {
     struct fence_table *slots;
     uint16_t pool;
     uint32_t n;
+    unsigned on[MASQUE_THREADS_MAX]; /* sessions of each data thread */
     bool open;
 };
 
@@ -37,9 +42,16 @@ static struct base_prefix prefix(const char *text)
 static void admit(struct control *c, uint64_t flow)
 {
     struct agent_admit a = {.flow = flow, .tun_id = 1, .n_destinations = 1};
+    unsigned at = masque_flow_thread(flow), threads = agent_data_threads(c->d);
+    for (unsigned i = 0; i < threads; i++)
+        if (c->on[at] > c->on[i]) {
+            (void)agent_data_refuse(c->d, flow, 503, "ThisThreadHasMore", 1);
+            return;
+        }
     struct fence_slot *slot = fence_slot_take(c->slots, ++c->n);
     if (!slot)
         abort();
+    c->on[at]++;
     (void)fence_set(slot, loop_clock() + 3600 * BASE_SEC);
     a.slot = slot;
     a.pool = prefix("fd12::/64");
@@ -91,6 +103,7 @@ int main(int argc, char **argv)
     cfg.h3.limits.connections = cfg.h3.limits.per_source = cfg.h3.limits.handshakes = sessions;
     cfg.h3.limits.rate = 1000000;
     cfg.gap = 5 * BASE_SEC; /* a busy machine must not end a run */
+    cfg.threads = argc > 5 && strcmp(argv[5], "two") == 0 ? 2 : 1;
     cfg.h3.no_offload = cfg.no_tun_offload = argc > 5 && strcmp(argv[5], "plain") == 0;
     /* "tenant": 20,000 packets a second for each tenant. */
     cfg.tenant.packets = argc > 5 && strcmp(argv[5], "tenant") == 0 ? 20000 : 0;

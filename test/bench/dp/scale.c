@@ -14,6 +14,8 @@
 
 #include <gnutls/gnutls.h>
 
+enum { FEW = 10, MANY = 1000 };
+
 static void ignore(void *arg, const uint8_t *pkt, size_t len)
 {
 }
@@ -33,31 +35,56 @@ static void set_up(const struct bench_server *s, const struct bench_dirs *d, str
     }
 }
 
-static void pump_all(struct bench_client **c, unsigned n)
+/* Those that are idle, and the one that will be busy: nobody is so long silent that the server ends it. */
+static void pump_all(const struct bench_server *s, struct bench_client **c, unsigned n)
 {
+    bench_client_pump(s->client);
     for (unsigned k = 0; k < n; k++)
         bench_client_pump(c[k]);
 }
 
-/* Traffic of one session: is it dearer where many others are? */
+/* What idle sessions cost, ns of CPU time a second: keep-alives, mostly. */
+static double idle_cost(const struct bench_server *s)
+{
+    int64_t cpu = bench_server_cpu(s), from = bench_now();
+    (void)usleep(400000);
+    return (double)(bench_server_cpu(s) - cpu) / (double)(bench_now() - from) * 1e9;
+}
+
+/* Traffic of one session: is a packet dearer where many others are? What those cost by themselves is no
+ * packet's and is told apart: on a busy machine few packets pass beside it. */
 static void among_many(struct bench_figures *f, const struct bench_dirs *d, struct bench_server *many,
                        struct bench_client **c, unsigned sessions, unsigned pairs)
 {
     struct bench_server one = {.kind = BENCH_OURS, .name = "ours, one session", .pool = 0x23};
-    double a[BENCH_PAIRS_MAX], b[BENCH_PAIRS_MAX];
+    double a[BENCH_PAIRS_MAX], b[BENCH_PAIRS_MAX], idle[BENCH_PAIRS_MAX];
     char name[100];
     bench_server_start(&one, d, sessions + 100);
     bench_server_connect(&one, d);
     for (unsigned i = 0; i < pairs; i++) {
-        pump_all(c, sessions);
-        a[i] = bench_traffic_run(many, BENCH_DOWN_SINGLE, 400 * BENCH_TIME_MS).cpu_ns;
+        pump_all(many, c, sessions);
+        idle[i] = idle_cost(many);
+        struct bench_sample x = bench_traffic_run(many, BENCH_DOWN_SINGLE, 400 * BENCH_TIME_MS);
+        a[i] = x.cpu_ns - idle[i] / (x.kpps * 1e3);
         b[i] = bench_traffic_run(&one, BENCH_DOWN_SINGLE, 400 * BENCH_TIME_MS).cpu_ns;
     }
     bench_server_stop(&one);
+    bench_note(f, "%u idle sessions: %.1f ms of CPU time a second", sessions,
+               bench_median(idle, pairs) / 1e6);
     bench_note(f, "down, single datagrams, one session busy: %.0f ns a packet among %u sessions, %.0f alone",
                bench_median(a, pairs), sessions, bench_median(b, pairs));
     (void)snprintf(name, sizeof name, "  %u sessions / one", sessions);
     bench_ratio(f, name, a, b, pairs, BENCH_AT_MOST, 1.1, 0);
+}
+
+/* Of each session since there was one. */
+static void idle_memory(struct bench_figures *f, const struct bench_server *s, struct bench_memory one,
+                        unsigned sessions)
+{
+    char name[100];
+    (void)snprintf(name, sizeof name, "memory of an idle HTTP/3 session, of %u", sessions);
+    bench_value(f, name, (bench_server_memory(s).resident - one.resident) / (sessions - 1), "KiB",
+                BENCH_AT_MOST, 100, 0);
 }
 
 void bench_scale(struct bench_figures *f, const struct bench_dirs *d, unsigned sessions, unsigned pairs)
@@ -65,7 +92,6 @@ void bench_scale(struct bench_figures *f, const struct bench_dirs *d, unsigned s
     struct bench_client **c = calloc(sessions, sizeof(struct bench_client *));
     struct bench_server ours = {.kind = BENCH_OURS, .name = "ours", .pool = 0x21};
     struct rlimit files = {sessions + 1000, sessions + 1000};
-    char name[100];
     if (!c || setrlimit(RLIMIT_NOFILE, &files) != 0)
         bench_die("descriptors");
     bench_server_start(&ours, d, sessions + 100);
@@ -77,15 +103,20 @@ void bench_scale(struct bench_figures *f, const struct bench_dirs *d, unsigned s
     for (unsigned i = 1; i < sessions; i++) {
         set_up(&ours, d, &c[i]);
         if (i % 256 == 0)
-            pump_all(c, i);
+            pump_all(&ours, c, i);
+        if (i == FEW || (i + 1 == MANY && sessions > MANY)) {
+            int64_t spent = bench_server_cpu(&ours);
+            pump_all(&ours, c, i + 1);
+            (void)usleep(200000);
+            idle_memory(f, &ours, one, i + 1);
+            cpu += bench_server_cpu(&ours) - spent; /* not of a set-up */
+        }
     }
     cpu = bench_server_cpu(&ours) - cpu;
     double each = (double)cpu / 1e9 / (sessions - 1);
-    pump_all(c, sessions);
+    pump_all(&ours, c, sessions);
     (void)usleep(200000);
-    double kib = (bench_server_memory(&ours).resident - one.resident) / (sessions - 1);
-    (void)snprintf(name, sizeof name, "memory of an idle HTTP/3 session, of %u", sessions);
-    bench_value(f, name, kib, "KiB", BENCH_AT_MOST, 100, 0);
+    idle_memory(f, &ours, one, sessions);
     double alone = bench_tls_alone(d->pki);
     bench_note(
         f,

@@ -62,6 +62,16 @@ static void pin(int cpu)
     (void)sched_setaffinity(0, sizeof set, &set);
 }
 
+void bench_anywhere(bool on)
+{
+    cpu_set_t set;
+    memset(&set, 0xff, sizeof set);
+    if (on)
+        (void)sched_setaffinity(0, sizeof set, &set);
+    else
+        pin(CLIENT_CPU);
+}
+
 /* A device that takes super-packets and is never read: what a network card with segmentation offload is to
  * the stack. */
 static void open_sink(void)
@@ -123,7 +133,10 @@ void bench_server_start(struct bench_server *s, const struct bench_dirs *d, unsi
         if (getppid() != parent)
             _exit(1);
         (void)dup2(out[1], 1);
-        pin(SERVER_CPU);
+        if (s->kind != BENCH_OURS_TWO)
+            pin(SERVER_CPU);
+        else
+            bench_anywhere(true);
         if (s->kind == BENCH_GO)
             (void)execl(path, path, "-tun", s->device, "-pool", pool, "-pki", d->pki, (char *)NULL);
         else if (s->kind == BENCH_BARE_LOOP || s->kind == BENCH_IDEAL_LOOP || s->kind == BENCH_IDEAL_UDP)
@@ -132,6 +145,7 @@ void bench_server_start(struct bench_server *s, const struct bench_dirs *d, unsi
             (void)execl(path, path, s->device, pool, d->pki, n,
                         s->kind == BENCH_OURS_PLAIN    ? "plain"
                         : s->kind == BENCH_OURS_TENANT ? "tenant"
+                        : s->kind == BENCH_OURS_TWO    ? "two"
                                                        : "on",
                         (char *)NULL);
         _exit(127);

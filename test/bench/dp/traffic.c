@@ -254,7 +254,24 @@ static void ignore(void *arg, const uint8_t *pkt, size_t len)
 {
 }
 
-pid_t bench_flood_start(const struct bench_server *s, const struct bench_dirs *d)
+static struct bench_client *flood_client(const struct bench_server *s, const struct bench_dirs *d)
+{
+    int64_t until = bench_now() + 30000 * BENCH_TIME_MS;
+    for (;;) {
+        struct bench_client *b = bench_client_new(s->port, d->pki, "other-tenant", BENCH_H3, ignore, NULL);
+        while (!bench_client_open(b) && !bench_client_ended(b) && bench_now() < until) {
+            (void)usleep(200);
+            bench_client_pump(b);
+        }
+        if (bench_client_open(b))
+            return b;
+        (void)bench_client_free(b);
+        if (bench_now() >= until)
+            _exit(1);
+    }
+}
+
+pid_t bench_flood_start(const struct bench_server *s, const struct bench_dirs *d, unsigned n)
 {
     uint8_t pkt[BENCH_PACKET];
     int up[2];
@@ -273,15 +290,11 @@ pid_t bench_flood_start(const struct bench_server *s, const struct bench_dirs *d
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
-    struct bench_client *b = bench_client_new(s->port, d->pki, "other-tenant", BENCH_H3, ignore, NULL);
-    for (int64_t until = bench_now() + 30000 * BENCH_TIME_MS; !bench_client_open(b) && bench_now() < until;) {
-        (void)usleep(200);
-        bench_client_pump(b);
-    }
+    struct bench_client *b = flood_client(s, d);
     make_packet(s, "fd20::20", pkt);
-    pkt[11 + 8] = 2; /* the second session's address */
+    pkt[11 + 8] = (uint8_t)n; /* the session's address */
     checksum(pkt, sizeof pkt);
-    if (!bench_client_open(b) || write(up[1], &c, 1) != 1)
+    if (write(up[1], &c, 1) != 1)
         _exit(1);
     while (!bench_client_ended(b)) {
         if (bench_client_send(b, pkt, sizeof pkt, FLOW, true) == 0)

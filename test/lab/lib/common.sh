@@ -69,6 +69,7 @@ state_load() {
     # shellcheck disable=SC1091
     . "$LAB_DIR/lab.env"
     LAB_LEASE=${LAB_LEASE:-30}
+    LAB_THREADS=${LAB_THREADS:-1} # data threads of each agent
     [[ ${LAB_ID:-} =~ ^[0-9a-f]{6}$ ]] || die "$1/lab.env is damaged: LAB_ID is '${LAB_ID:-}', expected six hex digits"
 }
 

@@ -105,7 +105,7 @@ node_proxy_rules() { # NODE RULE...
 node_agent_config() {
     sed -e "s|@NODE@|$1|g" -e "s|@ETC@|$NODE_VIEW/etc|g" -e "s|@AUDIT@|$NODE_VIEW/audit|g" \
         -e "s|@UNDERLAY@|$(underlay_addr "$1")|g" -e "s|@NAMESPACE@|$LAB_NAMESPACE|g" \
-        -e "s|@LEASE@|$LAB_LEASE|g" "$LAB_HERE/agent.yaml.in" >"$LAB_DIR/nodes/$1/etc/agent.yaml"
+        -e "s|@LEASE@|$LAB_LEASE|g" -e "s|@THREADS@|$LAB_THREADS|g" "$LAB_HERE/agent.yaml.in" >"$LAB_DIR/nodes/$1/etc/agent.yaml"
 }
 
 # node_service NAME [TENANT]: the operator's ProviderService; the lab authority moves its validUntil on.
