@@ -801,10 +801,11 @@ Test(http_pool, what_waits_for_a_connection_gets_another_one)
 {
     struct env *e = env_new("h2", h2_stall_first, 0);
     struct got a = {0};
-    base_time t0 = loop_clock();
+    base_time t0;
 
     e->s.before_tls = stall_handshake;
     start(e, &a, "PUT", "/a", "x", 20000, 0);
+    t0 = loop_clock(); /* it waits since then at the latest */
     while (loop_clock() - t0 < HTTP_POOL_PATIENCE / 2)
         loop_step(e->l, false);
     http_pool_again(e->p);
@@ -824,10 +825,11 @@ Test(http_pool, what_was_sent_keeps_its_connection)
 {
     struct env *e = env_new(NULL, stall_first, 1);
     struct got a = {0}, b = {0};
-    base_time t0 = loop_clock();
+    base_time t0;
 
     start(e, &a, "PUT", "/a", "x", 1000, 0);
     start(e, &b, "PUT", "/b", "x", 5000, 0); /* waits: one connection */
+    t0 = loop_clock();
     while (e->s.n_reqs == 0 || loop_clock() - t0 < 2 * HTTP_POOL_PATIENCE)
         loop_step(e->l, false);
     http_pool_again(e->p);
