@@ -6,6 +6,7 @@
 LAB_RUN=/run/holdfast-lab
 NODES="client client2 edge1 edge2 vpc api"
 LAB_NAMESPACE=holdfast-system
+LAB_THREADS=${LAB_THREADS:-1} # data threads of each agent; lab.env keeps what `lab up` was told
 LAB_BIRD=$(PATH=$PATH:/usr/sbin command -v bird || true)
 
 say() { printf 'lab: %s\n' "$*" >&2; }
@@ -69,7 +70,6 @@ state_load() {
     # shellcheck disable=SC1091
     . "$LAB_DIR/lab.env"
     LAB_LEASE=${LAB_LEASE:-30}
-    LAB_THREADS=${LAB_THREADS:-1} # data threads of each agent
     [[ ${LAB_ID:-} =~ ^[0-9a-f]{6}$ ]] || die "$1/lab.env is damaged: LAB_ID is '${LAB_ID:-}', expected six hex digits"
 }
 
