@@ -125,7 +125,8 @@ enum conn_state session_landed(struct session_core *c, struct session_conn *n,
      * one said would never be told again. */
     if (base_uuid_eq(&n->cached_uid, &row->meta.uid) && session_older(row->meta.rv, n->cached_rv) &&
         !base_mutant("landed.overtaken"))
-        return session_check_again(c, n);
+        return n->bound ? session_check_again(c, n)
+                        : session_give_up(c, n, session_reason_auth(AUTHORITY_NO_BINDING));
     memset(k, 0, sizeof *k);
     k->uid = row->meta.uid;
     k->created = row->meta.created;
@@ -140,7 +141,10 @@ enum conn_state session_landed(struct session_core *c, struct session_conn *n,
     k->mine = true;
     k->t0 = sent;
     k->first_seen = c->now; /* after the commit: that is what the wait is counted from */
-    k->in_cache = k->seen = base_uuid_eq(&n->cached_uid, &row->meta.uid);
+    /* An older version says nothing of this one: a list, which names nobody who is not in it, may have come
+     * after it, without this row. */
+    k->in_cache = k->seen = base_uuid_eq(&n->cached_uid, &row->meta.uid) &&
+                            (!session_older(n->cached_rv, row->meta.rv) || base_mutant("landed.cached"));
     n->candidate = 0;
     (void)session_claim_apply(c, n, row);
     session_desk_free(c, n);
@@ -215,6 +219,8 @@ enum conn_state session_on_claimed(struct session_core *c, struct session_conn *
     n->attempt.op = (enum lease_op)0;
     if (n->req.flow == 0) /* nobody waits; if it lands late after all, it is given back (catalog.c) */
         return CONN_IDLE;
+    if (!n->bound && !base_mutant("claimed.unbound")) /* it went while the write was on its way */
+        return session_give_up(c, n, session_reason_auth(AUTHORITY_NO_BINDING));
     if (an->code == BASE_EDENIED || an->code == BASE_EINVAL)
         return session_give_up(c, n, session_reason_of(WHY_CLAIM_REFUSED));
     if (++n->loops > SESSION_LOOPS_MAX)

@@ -86,6 +86,72 @@ Test(session_late, an_answer_that_the_watch_has_overtaken_is_read_again)
     world_free(w);
 }
 
+/* A takeover landed; before its answer came, another process took the row over, and a list of this node's
+ * claims no longer had it. The watch will not speak of the row again: what it showed of an older epoch is no
+ * reason to wait for this one's accept (simulator seed 19580222: for ever). */
+Test(session_late, a_takeover_that_the_watch_shows_neither_now_nor_later_is_not_waited_for)
+{
+    struct world *w = world_usual(1);
+    world_end(w, world_session(w, 0)->flow);
+    world_run(w, 3 * W_SEC);
+    struct session_conn *n = session_conn_find(w->node[0].core, "acme.site1");
+    n->cached_uid = claim_of(w)->meta.uid; /* epoch 1 was shown before its write was answered */
+    base_copy(n->cached_rv, sizeof n->cached_rv, claim_of(w)->meta.rv);
+
+    w->node[0].watch_silent[CONTRACT_CLAIM] = true;
+    w->node[0].write_fault[CONTRACT_CLAIM] = W_LATE;
+    (void)world_connect(w, 0, W_URI);
+    until_state(w, "Retrying");
+    world_land(w);
+    w->node[0].read_fault[CONTRACT_CLAIM] = W_SLOW;
+    until_state(w, "Checking");
+    world_run(w, 100 * W_MS);
+    cr_assert_eq(claim_of(w)->spec.epoch, 2);
+    claim_of(w)->spec.epoch = 3;
+    claim_of(w)->spec.lease_uuid = world_uuid(w);
+    claim_of(w)->spec.holder.process_id = world_uuid(w);
+    (void)base_copy(claim_of(w)->spec.holder.node, CONTRACT_NAME_SIZE, "edge9");
+    world_touch(w, world_get(w, claim_of(w)->meta.name));
+    world_relist(w, 0);
+    world_run(w, 100 * W_MS);
+    w->node[0].watch_silent[CONTRACT_CLAIM] = false;
+    until_state(w, "Waiting");
+    cr_assert_eq(n->claim.epoch, 2);
+    for (int k = 0; k < 5; k++) { /* somebody always waits */
+        world_run(w, 3 * W_SEC);
+        (void)world_connect(w, 0, W_URI);
+    }
+    cr_assert_neq(n->claim.epoch, 2, "%s", world_state(w, 0));
+    cr_assert_eq(claim_of(w)->spec.epoch, 4, "taken over, in its turn");
+    world_free(w);
+}
+
+/* The binding goes while a claim is being written, and the write fails: nobody asks for that row again
+ * (simulator seed 19528). */
+Test(session_late, a_claim_that_fails_for_a_binding_that_is_gone)
+{
+    struct world *w = world_usual(1);
+    world_end(w, world_session(w, 0)->flow);
+    world_run(w, 3 * W_SEC);
+    w->node[0].write_fault[CONTRACT_CLAIM] = W_CONFLICT;
+    uint64_t flow = world_connect(w, 0, W_URI);
+    until_state(w, "Claiming");
+    struct contract_object o = *world_get(w, "acme.site1");
+    base_fmt(o.u.meta.rv, sizeof o.u.meta.rv, "%llu", (unsigned long long)++w->rv);
+    struct session_in in = {.ev = SESSION_EV_ROW};
+    in.u.row.kind = CONTRACT_BINDING;
+    in.u.row.object = &o;
+    in.u.row.deleted = true;
+    world_event(w, 0, &in);
+    cr_assert_str_eq(world_state(w, 0), "Claiming", "what was sent is seen through");
+    unsigned reads = w->node[0].reads[CONTRACT_CLAIM];
+    world_run(w, W_SEC);
+    cr_assert_eq(world_flow(w, flow)->status, 403, "%d %s", world_flow(w, flow)->status,
+                 world_flow(w, flow)->reason);
+    cr_assert_eq(w->node[0].reads[CONTRACT_CLAIM], reads);
+    world_free(w);
+}
+
 /* The binding was absent when it was read; before that answer comes, the watch shows a new one. The answer
  * has no version to compare, and the watch would not bring the row a second time: nobody would be admitted
  * until somebody edits the binding. */
