@@ -124,9 +124,12 @@ enum conn_state session_landed(struct session_core *c, struct session_conn *n,
     /* The watch has shown a newer version of this row: an older answer changes nothing, and what the newer
      * one said would never be told again. */
     if (base_uuid_eq(&n->cached_uid, &row->meta.uid) && session_older(row->meta.rv, n->cached_rv) &&
-        !base_mutant("landed.overtaken"))
-        return n->bound ? session_check_again(c, n)
-                        : session_give_up(c, n, session_reason_auth(AUTHORITY_NO_BINDING));
+        !base_mutant("landed.overtaken")) {
+        if (n->bound)
+            return session_check_again(c, n);
+        n->attempt.epoch = row->spec.epoch; /* known to have landed: given back */
+        return session_give_up(c, n, session_reason_auth(AUTHORITY_NO_BINDING));
+    }
     memset(k, 0, sizeof *k);
     k->uid = row->meta.uid;
     k->created = row->meta.created;
