@@ -8,43 +8,6 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static bool refused_with(const struct w_flow *f, int status, const char *reason)
-{
-    return f->status == status && strncmp(f->reason, reason, strlen(reason)) == 0 &&
-           f->reason[strlen(reason)] == ':';
-}
-
-static const char *inst_state(struct world *w)
-{
-    static struct session_summary s;
-    session_core_summary(w->node[0].core, &s);
-    return s.instance_state;
-}
-
-static bool inst_is(struct world *w, void *arg)
-{
-    return strcmp(inst_state(w), arg) == 0;
-}
-
-static bool conn_is(struct world *w, void *arg)
-{
-    return strcmp(world_state(w, 0), arg) == 0;
-}
-
-static void until(struct world *w, bool (*is)(struct world *w, void *arg), const char *state)
-{
-    char text[24];
-    base_copy(text, sizeof text, state);
-    cr_assert_geq(world_until(w, 30 * W_SEC, is, text), 0, "not %s", state);
-}
-
-static struct session_conn *conn_of(struct world *w)
-{
-    struct session_conn *n = session_conn_find(w->node[0].core, "acme.site1");
-    cr_assert_not_null(n);
-    return n;
-}
-
 static void answer(struct world *w, uint64_t ask, int code)
 {
     struct session_in in = {.ev = SESSION_EV_ANSWER};
@@ -72,7 +35,7 @@ Test(session_answer, of_an_instance_without_the_object)
         world_node(w, 0);
         world_agent_start(w, 0);
         struct session_instance *inst = &w->node[0].core->inst;
-        until(w, inst_is, i < 2 ? states[i] : "Held");
+        world_until_inst(w, i < 2 ? states[i] : "Held", 30 * W_SEC);
         if (i == 2)
             for (int k = 0; k < 30000 && inst->renew != RENEW_SENT; k++)
                 world_run(w, W_MS);
@@ -83,10 +46,10 @@ Test(session_answer, of_an_instance_without_the_object)
         uint64_t ask = i == 2 ? inst->renew_ask : inst->ask;
         cr_assert_neq(ask, 0);
         answer(w, ask, BASE_OK);
-        cr_assert_str_eq(inst_state(w), states[i]);
+        cr_assert_str_eq(world_inst_state(w), states[i]);
         cr_assert_eq(i == 2 ? inst->renew_ask : inst->ask, ask, "it still waits");
         world_run(w, W_SEC);
-        cr_assert_str_eq(inst_state(w), i == 3 ? "Released" : "Held");
+        cr_assert_str_eq(world_inst_state(w), i == 3 ? "Released" : "Held");
         world_free(w);
     }
 }
@@ -99,8 +62,8 @@ Test(session_answer, of_a_connector_without_the_object)
         if (i == 2)
             w->node[0].write_fault[CONTRACT_CLAIM] = W_CONFLICT;
         uint64_t flow = world_connect(w, 0, W_URI);
-        until(w, conn_is, states[i]);
-        struct session_conn *n = conn_of(w);
+        world_until_conn(w, states[i], 30 * W_SEC);
+        struct session_conn *n = world_conn(w, "acme.site1");
         uint64_t ask = i == 0 ? n->ask_binding : n->ask;
         cr_assert_neq(ask, 0);
         answer(w, ask, BASE_OK);
@@ -131,8 +94,8 @@ Test(session_answer, of_a_report_while_a_list_is_on_its_way)
 {
     struct world *w = world_usual(1);
     uint64_t flow = world_connect(w, 0, W_URI);
-    until(w, conn_is, "Listing");
-    struct session_conn *n = conn_of(w);
+    world_until_conn(w, "Listing", 30 * W_SEC);
+    struct session_conn *n = world_conn(w, "acme.site1");
     n->report.ask = n->ask + (UINT64_C(1000) << SESSION_ASK_BITS);
     n->report.ask_by = w->now + W_SEC;
     answer(w, n->report.ask, BASE_OK);
@@ -153,19 +116,20 @@ Test(session_answer, of_another_kind_or_for_nobody)
     struct w_node *node = world_node(w, 0);
     world_agent_start(w, 0);
     struct session_core *c = node->core;
-    until(w, inst_is, "Reading");
+    world_until_inst(w, "Reading", 30 * W_SEC);
     audited(w, c->inst.ask);
-    cr_assert_str_eq(inst_state(w), "Reading");
-    until(w, inst_is, "Auditing");
+    cr_assert_str_eq(world_inst_state(w), "Reading");
+    world_until_inst(w, "Auditing", 30 * W_SEC);
     answer(w, c->inst.ask, BASE_ENOTFOUND);
-    cr_assert_str_eq(inst_state(w), "Auditing");
+    cr_assert_str_eq(world_inst_state(w), "Auditing");
     world_run(w, W_SEC);
     uint64_t flow = world_connect(w, 0, W_URI);
-    until(w, conn_is, "Auditing");
-    answer(w, conn_of(w)->ask, BASE_ECONFLICT);
-    audited(w, conn_of(w)->ask + (UINT64_C(1000) << SESSION_ASK_BITS)); /* of a decision before */
+    world_until_conn(w, "Auditing", 30 * W_SEC);
+    answer(w, world_conn(w, "acme.site1")->ask, BASE_ECONFLICT);
+    audited(w, world_conn(w, "acme.site1")->ask +
+                   (UINT64_C(1000) << SESSION_ASK_BITS)); /* of a decision before */
     cr_assert_str_eq(world_state(w, 0), "Auditing");
-    cr_assert_neq(conn_of(w)->ask, 0);
+    cr_assert_neq(world_conn(w, "acme.site1")->ask, 0);
     world_run(w, W_SEC);
     struct w_flow *f = world_flow(w, flow);
     cr_assert_eq(f->status, 200, "%s", f->reason);
@@ -193,7 +157,7 @@ Test(session_answer, without_a_digest_nobody_is_known)
     struct world *w = world_usual(1);
     world_digest_fails = true;
     struct w_flow *f = world_flow(w, world_connect(w, 0, W_URI));
-    cr_assert(refused_with(f, 503, "Overloaded"), "%s", f->reason);
+    cr_assert(world_refused(f, 503, "Overloaded"), "%s", f->reason);
     world_digest_fails = false;
     f = world_session(w, 0);
     cr_assert_eq(f->status, 200);
@@ -210,7 +174,7 @@ Test(session_answer, without_a_digest_nobody_is_known)
     world_digest_fails = false;
     world_run(w, W_SEC);
     f = world_flow(w, world_connect(w, 0, W_URI));
-    cr_assert(refused_with(f, 403, "NoBinding"), "%s", f->reason);
+    cr_assert(world_refused(f, 403, "NoBinding"), "%s", f->reason);
     world_touch(w, world_get(w, "acme.site1"));
     world_run(w, W_SEC);
     cr_assert_eq(world_session(w, 0)->status, 200);
@@ -220,7 +184,7 @@ Test(session_answer, without_a_digest_nobody_is_known)
     uint64_t flow = world_connect_token(w, 0, W_USER);
     world_digest_fails = true;
     world_run(w, 20 * W_MS);
-    cr_assert(refused_with(world_flow(w, flow), 503, "Overloaded"), "%s", world_flow(w, flow)->reason);
+    cr_assert(world_refused(world_flow(w, flow), 503, "Overloaded"), "%s", world_flow(w, flow)->reason);
     world_digest_fails = false;
     flow = world_connect_token(w, 0, W_USER);
     world_run(w, W_SEC);

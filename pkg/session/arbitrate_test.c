@@ -8,83 +8,6 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static bool refused_with(const struct w_flow *f, int status, const char *reason)
-{
-    return f->status == status && strncmp(f->reason, reason, strlen(reason)) == 0 &&
-           f->reason[strlen(reason)] == ':';
-}
-
-static bool conn_is(struct world *w, void *arg)
-{
-    return strcmp(world_state(w, 0), arg) == 0;
-}
-
-static void until_state(struct world *w, const char *state)
-{
-    char text[24];
-    base_copy(text, sizeof text, state);
-    cr_assert_geq(world_until(w, 30 * W_SEC, conn_is, text), 0, "%s instead of %s", world_state(w, 0), state);
-}
-
-static struct session_conn *conn_of(struct world *w)
-{
-    struct session_conn *n = session_conn_find(w->node[0].core, "acme.site1");
-    cr_assert_not_null(n);
-    return n;
-}
-
-/* A row of that tenant and connector, held on a node that nobody knows. */
-static struct contract_object *row_of(struct world *w, const char *tenant, const char *connector,
-                                      const struct base_prefix *p)
-{
-    struct contract_object o = {.kind = CONTRACT_CLAIM};
-    struct contract_claim_spec *s = &o.u.claim.spec;
-    s->prefix = *p;
-    contract_claim_name(o.u.meta.name, p);
-    base_copy(s->provider, sizeof s->provider, "masque");
-    base_copy(s->tenant, sizeof s->tenant, tenant);
-    base_copy(s->vpc, sizeof s->vpc, "vpc-a");
-    base_copy(s->connector, sizeof s->connector, connector);
-    base_copy(s->service.name, sizeof s->service.name, "svc-a");
-    base_copy(s->attachment.name, sizeof s->attachment.name, "masque.edge9.vpc-a");
-    s->service.uid = world_uuid(w);
-    s->attachment.uid = world_uuid(w);
-    s->lease_uuid = world_uuid(w);
-    s->epoch = 1;
-    base_copy(s->holder.instance, sizeof s->holder.instance, "masque.edge9");
-    base_copy(s->holder.node, sizeof s->holder.node, "edge9");
-    s->holder.instance_uid = world_uuid(w);
-    s->holder.instance_epoch = 1;
-    s->holder.process_id = world_uuid(w);
-    s->holder.boot_id = world_uuid(w);
-    s->acquire_time = 1;
-    s->lease_seconds = s->max_lease_seconds = 30;
-    s->correlation.b[0] = 1;
-    return world_put(w, &o);
-}
-
-static void over(struct contract_object *o)
-{
-    o->u.claim.spec.release_time = 1;
-    o->u.claim.status.closed_epoch = o->u.claim.spec.epoch;
-    o->u.claim.status.closed_reason = CONTRACT_CLOSED_CONFIRMED;
-}
-
-static struct base_prefix prefix(const char *text)
-{
-    struct base_prefix p;
-    cr_assert_eq(base_prefix_parse(&p, base_str_of(text)), BASE_OK);
-    return p;
-}
-
-static struct base_prefix candidate(struct world *w, uint64_t i)
-{
-    struct base_prefix p;
-    struct contract_object *s = world_get(w, "svc-a");
-    cr_assert_eq(authority_candidate(&p, "acme", "site1", "vpc-a", &s->u.service.pool, i), BASE_OK);
-    return p;
-}
-
 static void reserve(struct world *w, const char *binding, const struct base_prefix *p)
 {
     struct contract_object *b = world_get(w, binding);
@@ -113,31 +36,31 @@ Test(session_arbitrate, a_list_of_the_vpc_that_failed_is_not_taken_from_the_next
         struct world *w = small_pool("fd12:0:0:1::/89"); /* 127 usable */
         for (uint64_t i = 0; i < 66; i++) {
             char name[16];
-            struct base_prefix p = candidate(w, i);
+            struct base_prefix p = world_candidate(w, i);
             base_fmt(name, sizeof name, "other%u", (unsigned)i);
-            (void)row_of(w, "acme", name, &p);
+            (void)world_foreign(w, "acme", name, "vpc-a", p);
         }
-        struct session_conn *n = conn_of(w);
+        struct session_conn *n = world_conn(w, "acme.site1");
         uint64_t flow = world_connect(w, 0, W_URI);
         for (int i = 0; i < 8000 && (n->state != CONN_LISTING || n->candidate != UINT32_MAX); i++)
             world_run(w, W_MS);
         cr_assert_eq(n->state, CONN_LISTING);
         if (lost) {
-            until_state(w, "Reserving");
-            struct base_prefix p = candidate(w, 66);
-            (void)row_of(w, "acme", "faster", &p);
+            world_until_conn(w, "Reserving", 30 * W_SEC);
+            struct base_prefix p = world_candidate(w, 66);
+            (void)world_foreign(w, "acme", "faster", "vpc-a", p);
         } else {
             struct session_in in = {.ev = SESSION_EV_ANSWER};
             in.u.answer.ask = n->ask;
             in.u.answer.code = BASE_EIO;
             world_event(w, 0, &in);
-            cr_assert(refused_with(world_flow(w, flow), 503, "APIUnavailable"));
+            cr_assert(world_refused(world_flow(w, flow), 503, "APIUnavailable"));
             flow = world_connect(w, 0, W_URI);
         }
         world_run(w, 3 * W_SEC);
         struct w_flow *f = world_flow(w, flow);
         cr_assert_eq(f->status, 200, "%d: %s %s", lost, world_state(w, 0), f->reason);
-        struct base_prefix want = candidate(w, lost ? 67 : 66);
+        struct base_prefix want = world_candidate(w, lost ? 67 : 66);
         cr_assert(base_prefix_eq(&f->admit.u.admit.prefix, &want), "%d", lost);
         world_free(w);
     }
@@ -158,13 +81,13 @@ Test(session_arbitrate, every_desk_taken)
         base_fmt(object, sizeof object, "acme.s%u", i);
         base_fmt(uri[i], sizeof uri[i], "spiffe://acme/s%u", i);
         base_fmt(text, sizeof text, i == OUTSIDE ? "fd99::/96" : "fd12:0:0:1:%x::/96", i + 1);
-        struct base_prefix p = prefix(text);
+        struct base_prefix p = world_prefix(text);
         world_binding(w, "acme", name, "svc-a", uri[i]);
         if (i != OUTSIDE)
             reserve(w, object, &p);
-        struct contract_object *k = row_of(w, "acme", name, &p);
+        struct contract_object *k = world_foreign(w, "acme", name, "vpc-a", p);
         if (i != OUTSIDE)
-            over(k);
+            world_over(k);
     }
     world_node(w, 0)->cfg.max_connectors = N;
     world_agent_start(w, 0);
@@ -180,11 +103,11 @@ Test(session_arbitrate, every_desk_taken)
     world_run(w, 100 * W_MS);
     cr_assert_eq(session_conn_find(c, "acme.s64")->state, CONN_RETRYING,
                  "it is read again when there is room");
-    cr_assert(refused_with(world_flow(w, flow[OUTSIDE]), 503, "Overloaded"), "%s",
+    cr_assert(world_refused(world_flow(w, flow[OUTSIDE]), 503, "Overloaded"), "%s",
               world_flow(w, flow[OUTSIDE])->reason);
     w->node[0].audit_silent = false;
     world_run(w, 7 * W_SEC); /* the records are given up, and their desks */
-    cr_assert(refused_with(world_flow(w, flow[0]), 503, "AuditUnavailable"));
+    cr_assert(world_refused(world_flow(w, flow[0]), 503, "AuditUnavailable"));
     cr_assert_eq(world_flow(w, flow[LAST])->status, 200, "%s", world_flow(w, flow[LAST])->reason);
     world_free(w);
 }
@@ -202,7 +125,7 @@ Test(session_arbitrate, rows_that_change_all_the_time_are_given_up)
                 world_touch(w, world_get(w, "acme.site1"));
             world_run(w, W_MS);
         }
-        cr_assert(refused_with(f, 503, "ArbitrationBusy"), "%d: %s", claim, f->reason);
+        cr_assert(world_refused(f, 503, "ArbitrationBusy"), "%d: %s", claim, f->reason);
         cr_assert_lt(f->answered - f->asked, SESSION_REQUEST_WAIT, "before its time is up");
         cr_assert_str_eq(world_state(w, 0), "Idle");
         w->node[0].write_fault[CONTRACT_CLAIM] = W_NO_FAULT;
@@ -215,7 +138,7 @@ Test(session_arbitrate, a_pool_that_has_no_room_for_a_prefix)
 {
     struct world *w = small_pool("fd12:0:0:1::/96"); /* as CRDs once allowed */
     struct w_flow *f = world_session(w, 0);
-    cr_assert(refused_with(f, 503, "PoolExhausted"), "%s", f->reason);
+    cr_assert(world_refused(f, 503, "PoolExhausted"), "%s", f->reason);
     cr_assert_eq(w->node[0].writes[CONTRACT_BINDING] + w->node[0].writes[CONTRACT_CLAIM], 0);
     world_free(w);
 }
@@ -227,28 +150,28 @@ Test(session_arbitrate, a_list_that_shows_rows_of_others)
     enum { TENANT, CONNECTOR, PROVIDER, OVER, N };
     struct world *w = world_usual(1);
     uint64_t flow = world_connect(w, 0, W_URI);
-    until_state(w, "Listing");
+    world_until_conn(w, "Listing", 30 * W_SEC);
     struct contract_object rows[N];
     for (int i = 0; i < N; i++) {
         char text[64];
         base_fmt(text, sizeof text, "fd12:0:0:1:%x::/96", i + 1);
-        struct base_prefix p = prefix(text);
+        struct base_prefix p = world_prefix(text);
         struct contract_object *o =
-            row_of(w, i == TENANT ? "umbra" : "acme", i == CONNECTOR ? "site2" : "site1", &p);
+            world_foreign(w, i == TENANT ? "umbra" : "acme", i == CONNECTOR ? "site2" : "site1", "vpc-a", p);
         if (i == PROVIDER)
             base_copy(o->u.claim.spec.provider, sizeof o->u.claim.spec.provider, "other");
         if (i == OVER)
-            over(o);
+            world_over(o);
         rows[i] = *o;
     }
     struct session_in in = {.ev = SESSION_EV_ANSWER};
-    in.u.answer.ask = conn_of(w)->ask;
+    in.u.answer.ask = world_conn(w, "acme.site1")->ask;
     in.u.answer.sent = w->now;
     in.u.answer.n_objects = N;
     in.u.answer.objects = rows;
     world_event(w, 0, &in);
     world_run(w, W_SEC);
-    struct base_prefix want = candidate(w, 0);
+    struct base_prefix want = world_candidate(w, 0);
     cr_assert_eq(world_flow(w, flow)->status, 200, "%s", world_flow(w, flow)->reason);
     cr_assert(base_prefix_eq(&world_flow(w, flow)->admit.u.admit.prefix, &want));
     for (int i = 0; i < N; i++)
@@ -261,8 +184,9 @@ Test(session_arbitrate, a_reservation_where_somebody_else_s_row_is)
     for (int outside = 0; outside < 2; outside++) {
         for (int i = 0; i < 3; i++) {
             struct world *w = world_usual(1);
-            struct base_prefix p = prefix(outside ? "fd99::/96" : "fd12:0:0:1:5::/96");
-            struct contract_object *o = row_of(w, i == 0 ? "umbra" : "acme", i == 1 ? "site2" : "site1", &p);
+            struct base_prefix p = world_prefix(outside ? "fd99::/96" : "fd12:0:0:1:5::/96");
+            struct contract_object *o =
+                world_foreign(w, i == 0 ? "umbra" : "acme", i == 1 ? "site2" : "site1", "vpc-a", p);
             if (i == 2)
                 base_copy(o->u.claim.spec.provider, sizeof o->u.claim.spec.provider, "other");
             struct contract_object was = *o;
@@ -285,13 +209,13 @@ Test(session_arbitrate, a_reservation_that_is_refused_or_has_no_binding_any_more
     struct world *w = world_usual(1);
     w->node[0].write_fault[CONTRACT_BINDING] = W_INVALID;
     struct w_flow *f = world_session(w, 0);
-    cr_assert(refused_with(f, 503, "ReservationRefused"), "%s", f->reason);
+    cr_assert(world_refused(f, 503, "ReservationRefused"), "%s", f->reason);
     w->node[0].watch_silent[CONTRACT_BINDING] = true;
     uint64_t flow = world_connect(w, 0, W_URI);
-    until_state(w, "Listing");
+    world_until_conn(w, "Listing", 30 * W_SEC);
     world_delete(w, "acme.site1");
     world_run(w, W_SEC);
-    cr_assert(refused_with(world_flow(w, flow), 403, "NoBinding"), "%s", world_flow(w, flow)->reason);
+    cr_assert(world_refused(world_flow(w, flow), 403, "NoBinding"), "%s", world_flow(w, flow)->reason);
     cr_assert_eq(w->node[0].writes[CONTRACT_CLAIM], 0);
     world_free(w);
 }
@@ -299,8 +223,8 @@ Test(session_arbitrate, a_reservation_that_is_refused_or_has_no_binding_any_more
 Test(session_arbitrate, a_reservation_that_moves_while_its_row_is_read)
 {
     struct world *w = world_usual(1);
-    struct base_prefix p = prefix("fd12:0:0:1:5::/96"), q = prefix("fd12:0:0:1:6::/96");
-    (void)row_of(w, "acme", "site2", &p); /* of no use: the reservation would be cleared */
+    struct base_prefix p = world_prefix("fd12:0:0:1:5::/96"), q = world_prefix("fd12:0:0:1:6::/96");
+    (void)world_foreign(w, "acme", "site2", "vpc-a", p); /* of no use: the reservation would be cleared */
     reserve(w, "acme.site1", &p);
     world_run(w, 20 * W_MS);
     w->node[0].read_fault[CONTRACT_CLAIM] = W_SLOW;
@@ -319,13 +243,13 @@ Test(session_arbitrate, a_service_that_goes_while_the_row_is_read)
     struct world *w = world_usual(1);
     w->node[0].write_fault[CONTRACT_CLAIM] = W_CONFLICT;
     uint64_t flow = world_connect(w, 0, W_URI);
-    until_state(w, "Claiming");
+    world_until_conn(w, "Claiming", 30 * W_SEC);
     w->node[0].read_fault[CONTRACT_CLAIM] = W_SLOW;
-    until_state(w, "Checking");
+    world_until_conn(w, "Checking", 30 * W_SEC);
     unsigned writes = w->node[0].writes[CONTRACT_CLAIM];
     world_delete(w, "svc-a");
     world_run(w, W_SEC);
-    cr_assert(refused_with(world_flow(w, flow), 503, "NoService"), "%s", world_flow(w, flow)->reason);
+    cr_assert(world_refused(world_flow(w, flow), 503, "NoService"), "%s", world_flow(w, flow)->reason);
     cr_assert_eq(w->node[0].writes[CONTRACT_CLAIM], writes);
     world_free(w);
 }
@@ -336,8 +260,8 @@ Test(session_arbitrate, another_closing_takeover_begins_the_wait_anew)
 {
     for (int again = 0; again < 2; again++) {
         struct world *w = world_usual(1);
-        struct base_prefix p = prefix("fd99::/96");
-        struct contract_object *k = row_of(w, "acme", "site1", &p);
+        struct base_prefix p = world_prefix("fd99::/96");
+        struct contract_object *k = world_foreign(w, "acme", "site1", "vpc-a", p);
         char old[CONTRACT_NAME_SIZE];
         base_copy(old, sizeof old, k->u.meta.name);
         k->u.claim.spec.release_time = k->u.claim.spec.acquire_time;
@@ -386,9 +310,9 @@ Test(session_arbitrate, a_nonce_of_ours_that_is_worth_nothing_any_more)
         n->watch_silent[CONTRACT_CLAIM] = true;
         n->write_fault[CONTRACT_CLAIM] = W_LANDED;
         uint64_t flow = world_connect(w, 0, W_URI);
-        until_state(w, "Retrying");
+        world_until_conn(w, "Retrying", 30 * W_SEC);
         char name[CONTRACT_NAME_SIZE];
-        contract_claim_name(name, &conn_of(w)->want);
+        contract_claim_name(name, &world_conn(w, "acme.site1")->want);
         struct contract_object *o = world_get(w, name), copy;
         struct base_uuid lease = o->u.claim.spec.lease_uuid;
         cr_assert_eq(o->u.claim.spec.epoch, landed);
@@ -424,15 +348,15 @@ Test(session_arbitrate, a_reservation_that_is_not_the_one_to_clear)
 {
     for (int moved = 0; moved < 2; moved++) {
         struct world *w = world_usual(1);
-        struct base_prefix p = prefix("fd12:0:0:1:5::/96"), q = prefix("fd12:0:0:1:6::/96");
+        struct base_prefix p = world_prefix("fd12:0:0:1:5::/96"), q = world_prefix("fd12:0:0:1:6::/96");
         reserve(w, "acme.site1", &p);
         world_run(w, 20 * W_MS);
         w->node[0].audit_delay = 50 * W_MS;
         uint64_t flow = world_connect(w, 0, W_URI);
-        until_state(w, "Auditing");
-        (void)row_of(w, "acme", "site2", &p);
+        world_until_conn(w, "Auditing", 30 * W_SEC);
+        (void)world_foreign(w, "acme", "site2", "vpc-a", p);
         w->node[0].read_fault[CONTRACT_CLAIM] = W_SLOW;
-        until_state(w, "Checking");
+        world_until_conn(w, "Checking", 30 * W_SEC);
         if (moved) {
             reserve(w, "acme.site1", &q);
         } else {
@@ -445,7 +369,7 @@ Test(session_arbitrate, a_reservation_that_is_not_the_one_to_clear)
         world_run(w, W_SEC);
         struct w_flow *f = world_flow(w, flow);
         cr_assert_eq(f->status, 200, "%s", f->reason);
-        struct base_prefix want = candidate(w, 1); /* one prefix was taken */
+        struct base_prefix want = world_candidate(w, 1); /* one prefix was taken */
         cr_assert(base_prefix_eq(&f->admit.u.admit.prefix, moved ? &q : &want));
         world_free(w);
     }
@@ -478,7 +402,7 @@ Test(session_arbitrate, denied_takeover_of_a_holder_that_is_gone)
         world_run(w, W_SEC);
         struct w_flow *f = world_flow(w, flow);
         if (i == NO_ANSWER)
-            cr_assert(refused_with(f, 503, "APIUnavailable"), "%s", f->reason);
+            cr_assert(world_refused(f, 503, "APIUnavailable"), "%s", f->reason);
         else
             cr_assert_neq(strncmp(f->reason, "TakeoverDenied", 14), 0);
         cr_assert_eq(w->node[1].writes[CONTRACT_CLAIM] - writes, i == NO_ANSWER ? 0 : 1, "%d: %s", i,
@@ -492,8 +416,8 @@ Test(session_arbitrate, denied_takeover_of_a_holder_that_is_gone)
 static struct world *old_row(char old[CONTRACT_NAME_SIZE])
 {
     struct world *w = world_usual(1);
-    struct base_prefix p = prefix("fd99::/96");
-    base_copy(old, CONTRACT_NAME_SIZE, row_of(w, "acme", "site1", &p)->u.meta.name);
+    struct base_prefix p = world_prefix("fd99::/96");
+    base_copy(old, CONTRACT_NAME_SIZE, world_foreign(w, "acme", "site1", "vpc-a", p)->u.meta.name);
     reserve(w, "acme.site1", &p);
     world_run(w, 20 * W_MS);
     return w;
@@ -507,9 +431,9 @@ Test(session_arbitrate, a_closing_takeover_with_a_lost_answer)
         w->node[0].watch_silent[CONTRACT_CLAIM] = true;
         w->node[0].write_fault[CONTRACT_CLAIM] = lands ? W_LANDED : W_LOST;
         uint64_t flow = world_connect(w, 0, W_URI);
-        until_state(w, "Retrying");
+        world_until_conn(w, "Retrying", 30 * W_SEC);
         if (lands) {
-            until_state(w, "Closing");
+            world_until_conn(w, "Closing", 30 * W_SEC);
             cr_assert_eq(world_claim(w, old)->spec.epoch, 2, "it is found, not done again");
         } else {
             world_end(w, flow); /* nobody waits: what is not known to have landed gives nothing to release */
@@ -528,9 +452,9 @@ Test(session_arbitrate, a_drain_while_an_old_row_is_closed)
     char old[CONTRACT_NAME_SIZE];
     struct world *w = old_row(old);
     uint64_t flow = world_connect(w, 0, W_URI);
-    until_state(w, "Closing");
+    world_until_conn(w, "Closing", 30 * W_SEC);
     world_event(w, 0, &(struct session_in){.ev = SESSION_EV_DRAIN});
-    cr_assert(refused_with(world_flow(w, flow), 503, "Draining"), "%s", world_flow(w, flow)->reason);
+    cr_assert(world_refused(world_flow(w, flow), 503, "Draining"), "%s", world_flow(w, flow)->reason);
     world_run(w, W_SEC);
     cr_assert(w->node[0].drained);
     cr_assert_neq(world_claim(w, old)->spec.release_time, 0);
@@ -546,17 +470,17 @@ Test(session_arbitrate, an_earlier_write_that_lands_beside_a_later_one)
     struct world *w = world_usual(1);
     w->node[0].write_fault[CONTRACT_CLAIM] = W_LATE;
     uint64_t flow = world_connect(w, 0, W_URI);
-    until_state(w, "Claiming");
+    world_until_conn(w, "Claiming", 30 * W_SEC);
     base_time sent = w->now;
     struct base_uuid first = w->late_object.u.claim.spec.lease_uuid;
-    until_state(w, "Retrying");
+    world_until_conn(w, "Retrying", 30 * W_SEC);
     w->node[0].write_fault[CONTRACT_CLAIM] = W_LOST;
-    until_state(w, "Claiming");
+    world_until_conn(w, "Claiming", 30 * W_SEC);
     world_land(w);
     world_run(w, 3 * W_MS);
     cr_assert_str_eq(world_state(w, 0), "Claiming", "its answer is seen through");
     world_run(w, 2 * W_SEC);
-    struct session_claim *k = &conn_of(w)->claim;
+    struct session_claim *k = &world_conn(w, "acme.site1")->claim;
     cr_assert_eq(world_flow(w, flow)->status, 200, "%s", world_flow(w, flow)->reason);
     cr_assert(base_uuid_eq(&k->lease_uuid, &first));
     cr_assert_eq(k->epoch, 1);
@@ -570,18 +494,18 @@ Test(session_arbitrate, an_acquire_that_met_a_row_that_is_not_read)
 {
     for (int left = 0; left < 2; left++) {
         struct world *w = world_usual(1);
-        struct base_prefix p = candidate(w, 0);
+        struct base_prefix p = world_candidate(w, 0);
         uint64_t flow = world_connect(w, 0, W_URI);
-        until_state(w, "Reserving");
-        (void)row_of(w, "acme", "site2", &p);
-        until_state(w, "Claiming");
+        world_until_conn(w, "Reserving", 30 * W_SEC);
+        (void)world_foreign(w, "acme", "site2", "vpc-a", p);
+        world_until_conn(w, "Claiming", 30 * W_SEC);
         w->node[0].read_fault[CONTRACT_CLAIM] = W_DOWN;
         if (left)
             world_end(w, flow);
         world_run(w, W_SEC);
         cr_assert_str_eq(world_state(w, 0), "Idle");
         if (!left)
-            cr_assert(refused_with(world_flow(w, flow), 503, "APIUnavailable"));
+            cr_assert(world_refused(world_flow(w, flow), 503, "APIUnavailable"));
         bool recorded = false;
         for (unsigned i = 0; i < w->node[0].by_reason_n; i++)
             recorded = recorded || strcmp(w->node[0].by_reason[i], "Conflict") == 0;
@@ -598,7 +522,7 @@ Test(session_arbitrate, an_identity_that_ends_under_a_write_nobody_waits_for)
     w->node[0].write_fault[CONTRACT_CLAIM] = W_NO_ANSWER;
     w->node[0].watch_silent[CONTRACT_CLAIM] = true;
     uint64_t flow = world_connect(w, 0, W_URI);
-    until_state(w, "Claiming");
+    world_until_conn(w, "Claiming", 30 * W_SEC);
     world_end(w, flow);
     cr_assert_str_eq(world_state(w, 0), "Claiming");
     struct session_in lost = {.ev = SESSION_EV_TUN_LOST};
@@ -625,12 +549,12 @@ Test(session_arbitrate, a_service_that_is_read_for_a_binding_that_names_another_
     world_service(w, "svc-a", "fd12:0:0:1::/64");
     w->node[0].read_fault[CONTRACT_SERVICE] = W_SLOW;
     uint64_t flow = world_connect(w, 0, W_URI);
-    until_state(w, "Reading");
+    world_until_conn(w, "Reading", 30 * W_SEC);
     struct contract_object *b = world_get(w, "acme.site1");
     b->u.meta.uid = world_uuid(w);
     base_copy(b->u.binding.spec.service, sizeof b->u.binding.spec.service, "svc-z");
     world_touch(w, b);
     world_run(w, W_SEC);
-    cr_assert(refused_with(world_flow(w, flow), 503, "NoService"), "%s", world_flow(w, flow)->reason);
+    cr_assert(world_refused(world_flow(w, flow), 503, "NoService"), "%s", world_flow(w, flow)->reason);
     world_free(w);
 }

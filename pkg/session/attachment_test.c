@@ -8,12 +8,6 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static bool refused_with(const struct w_flow *f, int status, const char *reason)
-{
-    return f->status == status && strncmp(f->reason, reason, strlen(reason)) == 0 &&
-           f->reason[strlen(reason)] == ':';
-}
-
 static struct contract_object *service_in(struct world *w, const char *name, const char *vpc,
                                           const char *pool)
 {
@@ -21,16 +15,6 @@ static struct contract_object *service_in(struct world *w, const char *name, con
     base_copy(s->u.service.vpc, sizeof s->u.service.vpc, vpc);
     world_touch(w, s);
     return s;
-}
-
-/* As if the watch had shown it, on node 0. */
-static void shown(struct world *w, const struct contract_object *o, bool deleted)
-{
-    struct session_in in = {.ev = SESSION_EV_ROW};
-    in.u.row.kind = o->kind;
-    in.u.row.deleted = deleted;
-    in.u.row.object = o;
-    world_event(w, 0, &in);
 }
 
 Test(session_attachment, a_service_in_a_vpc_that_cannot_be_named_gets_none)
@@ -57,18 +41,18 @@ Test(session_attachment, rows_of_other_names_and_rows_beyond_the_limit_are_not_k
     cr_assert(c->att[0].used && !c->att[1].used);
     base_copy(odd.u.meta.name, sizeof odd.u.meta.name, "masque.edge1.vpc-z");
     base_copy(odd.u.attachment.spec.vpc, sizeof odd.u.attachment.spec.vpc, "Not_a_label");
-    shown(w, &odd, false);
+    world_shown(w, &odd, false);
     base_copy(odd.u.attachment.spec.vpc, sizeof odd.u.attachment.spec.vpc, "vpc-y"); /* the name says vpc-z */
-    shown(w, &odd, false);
+    world_shown(w, &odd, false);
     base_copy(odd.u.attachment.spec.vpc, sizeof odd.u.attachment.spec.vpc, "vpc-z");
-    shown(w, &odd, true); /* gone, and never seen before */
+    world_shown(w, &odd, true); /* gone, and never seen before */
     cr_assert_not(c->att[1].used);
-    shown(w, &odd, false);
+    world_shown(w, &odd, false);
     cr_assert(c->att[1].used, "a row that was listed before its service");
     cr_assert_str_eq(c->att[1].vpc, "vpc-z");
     base_copy(odd.u.meta.name, sizeof odd.u.meta.name, "masque.edge1.vpc-y");
     base_copy(odd.u.attachment.spec.vpc, sizeof odd.u.attachment.spec.vpc, "vpc-y");
-    shown(w, &odd, false); /* no room */
+    world_shown(w, &odd, false); /* no room */
     cr_assert_str_eq(c->att[0].vpc, "vpc-a");
     cr_assert_str_eq(c->att[1].vpc, "vpc-z");
     cr_assert_eq(world_session(w, 0)->status, 200);
@@ -96,7 +80,7 @@ Test(session_attachment, ready_without_a_device_is_not_ready)
     world_touch(w, a);
     while (n->tun_opens == 0)
         world_run(w, 100 * BASE_US);
-    shown(w, a, false); /* looked at again before the device is open */
+    world_shown(w, a, false); /* looked at again before the device is open */
     cr_assert_eq(n->core->att[0].state, ATT_OPENING);
     world_run(w, W_SEC);
     cr_assert_eq(n->tun_opens, 1);
@@ -123,9 +107,9 @@ Test(session_attachment, rows_of_another_object_and_devices_of_nobody)
     struct base_uuid uid = o.u.meta.uid;
     o.u.meta.uid = world_uuid(w);
     base_fmt(o.u.meta.rv, sizeof o.u.meta.rv, "%llu", (unsigned long long)++w->rv);
-    shown(w, &o, true); /* the end of an object that is not known */
+    world_shown(w, &o, true); /* the end of an object that is not known */
     cr_assert(a->have_row && base_uuid_eq(&a->row.meta.uid, &uid));
-    shown(w, &o, false); /* it was made again, and no event told of the deletion */
+    world_shown(w, &o, false); /* it was made again, and no event told of the deletion */
     cr_assert(base_uuid_eq(&a->row.meta.uid, &o.u.meta.uid));
     world_free(w);
 }
@@ -159,7 +143,7 @@ Test(session_attachment, one_of_another_epoch_that_is_being_deleted_is_waited_fo
     world_run(w, 3 * W_SEC);
     cr_assert_eq(w->node[0].core->att[0].state, ATT_ACCEPTING);
     cr_assert_eq(w->node[0].writes[CONTRACT_ATTACHMENT], writes);
-    cr_assert(refused_with(world_session(w, 0), 503, "AttachmentNotReady"));
+    cr_assert(world_refused(world_session(w, 0), 503, "AttachmentNotReady"));
     world_delete(w, "masque.edge1.vpc-a");
     world_run(w, W_SEC);
     cr_assert_eq(w->node[0].writes[CONTRACT_ATTACHMENT], writes + 1);
@@ -183,7 +167,7 @@ Test(session_attachment, a_binding_that_is_made_again_in_another_vpc)
     struct contract_object gone = {.kind = CONTRACT_BINDING}; /* the watch says so twice */
     base_copy(gone.u.meta.name, sizeof gone.u.meta.name, "acme.site1");
     base_fmt(gone.u.meta.rv, sizeof gone.u.meta.rv, "%llu", (unsigned long long)++w->rv);
-    shown(w, &gone, true);
+    world_shown(w, &gone, true);
     world_relist(w, 0); /* and a list does not have it */
     world_run(w, 100 * W_MS);
     cr_assert_str_eq(world_state(w, 0), "Retired");
@@ -237,7 +221,7 @@ Test(session_attachment, what_goes_while_the_record_is_on_its_way)
         if (i == NOT_ACCEPTED)
             cr_assert_eq(f->status, 200, "%s", f->reason);
         else
-            cr_assert(refused_with(f, 503, "AttachmentNotReady"), "%s", f->reason);
+            cr_assert(world_refused(f, 503, "AttachmentNotReady"), "%s", f->reason);
         world_free(w);
     }
 }

@@ -10,19 +10,6 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static bool refused_with(const struct w_flow *f, int status, const char *reason)
-{
-    return f->status == status && strncmp(f->reason, reason, strlen(reason)) == 0 &&
-           f->reason[strlen(reason)] == ':';
-}
-
-static struct session_conn *conn_of(struct world *w)
-{
-    struct session_conn *n = session_conn_find(w->node[0].core, "acme.site1");
-    cr_assert_not_null(n);
-    return n;
-}
-
 /* ---- configuration and memory
  * ------------------------------------------------------------------------------------------ */
 Test(session_bound, configurations)
@@ -176,7 +163,7 @@ Test(session_bound, requests_before_the_start_and_of_no_kind)
         world_event(w, 0, &in);
     }
     struct w_flow *f = world_flow(w, world_connect(w, 0, W_URI));
-    cr_assert(refused_with(f, 503, "NotListed"), "%s", f->reason);
+    cr_assert(world_refused(f, 503, "NotListed"), "%s", f->reason);
     world_free(w);
 }
 
@@ -191,7 +178,7 @@ Test(session_bound, barriers_that_nobody_asked_for)
     world_event(w, 0, &in);
     cr_assert_eq(world_flow(w, guest)->status, 0);
     world_run(w, 5 * W_SEC);
-    cr_assert(refused_with(world_flow(w, guest), 503, "AuthorizationUnavailable"));
+    cr_assert(world_refused(world_flow(w, guest), 503, "AuthorizationUnavailable"));
     w->node[0].authority.silent = false;
     w->node[0].foundation_down = true;
     uint64_t waits = world_connect(w, 0, W_URI);
@@ -216,12 +203,12 @@ Test(session_bound, a_request_in_the_moment_in_which_the_service_ends)
     s->u.service.valid_until = w->wall0 + w->now / BASE_US + 1000000;
     world_touch(w, s);
     world_run(w, 100 * W_MS);
-    base_time until = session_service_of(w->node[0].core, conn_of(w))->s.until;
+    base_time until = session_service_of(w->node[0].core, world_conn(w, "acme.site1"))->s.until;
     world_run(w, until - w->now - 1);
     cr_assert(world_passes(w, f));
     w->now = until;
     struct w_flow *g = world_flow(w, world_connect(w, 0, W_URI));
-    cr_assert(refused_with(g, 503, "ServiceExpired"), "%s", g->reason);
+    cr_assert(world_refused(g, 503, "ServiceExpired"), "%s", g->reason);
     cr_assert(f->stopped);
     cr_assert_str_eq(w->node[0].last_audit[SESSION_AUDIT_EXPIRY].reason, "ServiceExpired");
     world_free(w);
@@ -365,10 +352,7 @@ static void late_row(struct world *w, unsigned i)
     s->lease_uuid = world_uuid(w);
     s->epoch = 1;
     s->correlation.b[0] = 1;
-    struct session_in in = {.ev = SESSION_EV_ROW};
-    in.u.row.kind = CONTRACT_CLAIM;
-    in.u.row.object = &o;
-    world_event(w, 0, &in);
+    world_shown(w, &o, false);
 }
 
 Test(session_bound, more_releases_than_there_is_room_for)
@@ -482,7 +466,7 @@ Test(session_bound, a_guest_whose_binding_changes_is_asked_about_again_but_not_f
         }
         world_run(w, W_SEC);
         if (i == AGAIN_AND_AGAIN) {
-            cr_assert(refused_with(f, 503, "Overloaded"), "%s", f->reason);
+            cr_assert(world_refused(f, 503, "Overloaded"), "%s", f->reason);
             cr_assert_eq(n->authority.asked[AUTHORITY_ASK_CONNECT], SESSION_GUEST_ASKS);
         } else {
             cr_assert_eq(f->status, 200, "%s", f->reason);
@@ -504,7 +488,7 @@ Test(session_bound, a_drain_with_one_guest_left)
     world_end(w, a);
     world_event(w, 0, &(struct session_in){.ev = SESSION_EV_DRAIN});
     cr_assert_eq(world_flow(w, a)->status, 0, "nobody is there to be told");
-    cr_assert(refused_with(world_flow(w, b), 503, "Draining"), "%s", world_flow(w, b)->reason);
+    cr_assert(world_refused(world_flow(w, b), 503, "Draining"), "%s", world_flow(w, b)->reason);
     world_run(w, 5 * W_SEC);
     cr_assert(w->node[0].drained);
     world_free(w);

@@ -8,22 +8,6 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static void shown(struct world *w, const struct contract_object *o, bool deleted)
-{
-    struct session_in in = {.ev = SESSION_EV_ROW};
-    in.u.row.kind = o->kind;
-    in.u.row.deleted = deleted;
-    in.u.row.object = o;
-    world_event(w, 0, &in);
-}
-
-static struct session_conn *conn_named(struct world *w, const char *name)
-{
-    struct session_conn *n = session_conn_find(w->node[0].core, name);
-    cr_assert_not_null(n, "%s", name);
-    return n;
-}
-
 Test(session_catalog, versions)
 {
     static const struct {
@@ -56,8 +40,8 @@ Test(session_catalog, names_that_share_a_chain)
         struct session_core *c = w->node[0].core;
         unsigned chained = 0;
         for (unsigned i = 0; i < N; i++) {
-            cr_assert_str_eq(conn_named(w, name[i])->b.name, name[i]);
-            chained += conn_named(w, name[i])->next != 0;
+            cr_assert_str_eq(world_conn(w, name[i])->b.name, name[i]);
+            chained += world_conn(w, name[i])->next != 0;
         }
         cr_assert_gt(chained, 0);
         for (unsigned k = 0; k < N; k++) {
@@ -79,10 +63,7 @@ Test(session_catalog, identities_come_and_go)
 {
     struct world *w = world_usual(1);
     struct contract_object *b = world_get(w, "acme.site1");
-    b->u.binding.spec.n_identities = 2;
-    b->u.binding.spec.identities[1] = b->u.binding.spec.identities[0];
-    base_copy(b->u.binding.spec.identities[1].value, 64, "spiffe://acme/second");
-    world_touch(w, b);
+    world_second_identity(w, "spiffe://acme/second");
     world_run(w, 20 * W_MS);
     uint64_t flow = world_connect(w, 0, "spiffe://acme/second");
     world_run(w, W_SEC);
@@ -119,7 +100,7 @@ Test(session_catalog, a_claim_that_cannot_be_read_beside_other_connectors)
     cr_assert_eq(world_flow(w, open)->status, 200);
     w->node[0].write_fault[CONTRACT_CLAIM] = W_LATE;
     uint64_t coming = world_connect(w, 0, "spiffe://acme/coming");
-    struct session_conn *n = conn_named(w, "acme.coming");
+    struct session_conn *n = world_conn(w, "acme.coming");
     for (int i = 0; i < 1000 && n->state != CONN_CLAIMING; i++)
         world_run(w, W_MS);
     world_run(w, W_MS);
@@ -129,15 +110,15 @@ Test(session_catalog, a_claim_that_cannot_be_read_beside_other_connectors)
     contract_claim_name(o.u.meta.name, &n->want);
     base_fmt(o.u.meta.rv, sizeof o.u.meta.rv, "%llu", (unsigned long long)++w->rv);
     n->cached_uid = world_uuid(w); /* the watch had shown it before */
-    shown(w, &o, true);
+    world_shown(w, &o, true);
     cr_assert(base_uuid_is_zero(&n->cached_uid), "what it had shown is void");
     cr_assert_eq(n->state, CONN_CLAIMING, "and what was sent is seen through");
     cr_assert(world_passes(w, world_flow(w, open)), "the other one is not meant");
-    contract_claim_name(o.u.meta.name, &conn_named(w, "acme.open")->claim.prefix);
-    shown(w, &o, true);
+    contract_claim_name(o.u.meta.name, &world_conn(w, "acme.open")->claim.prefix);
+    world_shown(w, &o, true);
     cr_assert_not(world_passes(w, world_flow(w, open)));
     base_copy(o.u.meta.name, sizeof o.u.meta.name, "rc-of-nobody");
-    shown(w, &o, true);
+    world_shown(w, &o, true);
     world_run(w, 3 * W_SEC);
     cr_assert_eq(world_flow(w, coming)->status, 200, "%s", world_flow(w, coming)->reason);
     world_free(w);
@@ -147,7 +128,7 @@ Test(session_catalog, a_claim_that_names_nobody)
 {
     struct world *w = world_usual(1);
     struct w_flow *f = world_session(w, 0);
-    struct session_conn *n = conn_named(w, "acme.site1");
+    struct session_conn *n = world_conn(w, "acme.site1");
     struct contract_object o = {.kind = CONTRACT_CLAIM};
     for (size_t i = 0; i < w->n_obj; i++)
         if (w->obj[i].kind == CONTRACT_CLAIM)
@@ -161,8 +142,8 @@ Test(session_catalog, a_claim_that_names_nobody)
     base_copy(o.u.claim.spec.tenant, sizeof o.u.claim.spec.tenant, "Not_a_label");
     o.u.claim.spec.release_time = 0;
     o.u.claim.spec.holder.process_id = world_uuid(w);
-    shown(w, &o, false);
-    shown(w, &o, true);
+    world_shown(w, &o, false);
+    world_shown(w, &o, true);
     cr_assert_eq(w->node[0].core->jobs_active, 0);
     cr_assert(world_passes(w, f));
     world_free(w);

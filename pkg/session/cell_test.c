@@ -9,40 +9,13 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static const char *inst_state(struct world *w)
-{
-    static struct session_summary s;
-    session_core_summary(w->node[0].core, &s);
-    return s.instance_state;
-}
-
-static bool is_ready(struct world *w, void *arg)
-{
-    (void)arg;
-    return w->node[0].ready;
-}
-
-static bool inst_is(struct world *w, void *arg)
-{
-    return strcmp(inst_state(w), arg) == 0;
-}
-
-static bool conn_is(struct world *w, void *arg)
-{
-    return strcmp(world_state(w, 0), arg) == 0;
-}
-
 static void deleted(struct world *w)
 {
     struct contract_object o = {.kind = CONTRACT_INSTANCE};
-    struct session_in in = {.ev = SESSION_EV_ROW};
     base_copy(o.u.meta.name, sizeof o.u.meta.name, "masque.edge1");
     o.u.meta.uid = world_uuid(w);
     base_copy(o.u.meta.rv, sizeof o.u.meta.rv, "90000");
-    in.u.row.kind = CONTRACT_INSTANCE;
-    in.u.row.deleted = true;
-    in.u.row.object = &o;
-    world_event(w, 0, &in);
+    world_shown(w, &o, true);
 }
 
 Test(session_cell, before_the_start_nothing_begins_and_a_drain_is_the_end)
@@ -52,11 +25,11 @@ Test(session_cell, before_the_start_nothing_begins_and_a_drain_is_the_end)
     cr_assert_eq(session_core_new(&n->core, &n->cfg, NULL), BASE_OK);
     deleted(w);
     world_event(w, 0, &(struct session_in){.ev = SESSION_EV_REGRESSED});
-    cr_assert_str_eq(inst_state(w), "Init");
+    cr_assert_str_eq(world_inst_state(w), "Init");
     world_event(w, 0, &(struct session_in){.ev = SESSION_EV_DRAIN});
     cr_assert(n->drained);
     world_event(w, 0, &(struct session_in){.ev = SESSION_EV_START}); /* a signal came before the loop ran */
-    cr_assert_str_eq(inst_state(w), "Released");
+    cr_assert_str_eq(world_inst_state(w), "Released");
     cr_assert_eq(n->reads[CONTRACT_INSTANCE] + n->writes[CONTRACT_INSTANCE], 0);
     world_free(w);
 }
@@ -71,13 +44,14 @@ Test(session_cell, a_row_that_is_deleted_while_it_is_taken_changes_nothing)
         n->audit_silent = i == 0;
         n->write_fault[CONTRACT_INSTANCE] = i == 1 ? W_NO_ANSWER : W_NO_FAULT;
         world_agent_start(w, 0);
-        cr_assert_geq(world_until(w, W_SEC, inst_is, state[i]), 0);
+        cr_assert_geq(world_until(w, W_SEC, world_inst_is, state[i]), 0);
         unsigned writes = n->writes[CONTRACT_INSTANCE];
         deleted(w);
-        cr_assert_str_eq(inst_state(w), state[i], "what was asked is seen through");
+        cr_assert_str_eq(world_inst_state(w), state[i], "what was asked is seen through");
         cr_assert_eq(n->writes[CONTRACT_INSTANCE], writes);
         n->audit_silent = false;
-        cr_assert_geq(world_until(w, 20 * W_SEC, is_ready, NULL), 0, "%s: %s", state[i], n->ready_reason);
+        cr_assert_geq(world_until(w, 20 * W_SEC, world_is_ready, NULL), 0, "%s: %s", state[i],
+                      n->ready_reason);
         world_free(w);
     }
 }
@@ -89,20 +63,20 @@ Test(session_cell, while_the_instance_is_given_back)
         struct w_node *n = &w->node[0];
         unsigned expiries = n->audits[SESSION_AUDIT_EXPIRY];
         world_event(w, 0, &(struct session_in){.ev = SESSION_EV_DRAIN});
-        cr_assert_str_eq(inst_state(w), "Releasing");
+        cr_assert_str_eq(world_inst_state(w), "Releasing");
         if (lost) {
             struct session_in in = {.ev = SESSION_EV_TUN_LOST};
             in.u.tun.tun_id = n->core->att[0].tun_id;
             in.u.tun.code = BASE_EIO;
             cr_assert_neq(in.u.tun.tun_id, 0);
             world_event(w, 0, &in);
-            cr_assert_str_eq(inst_state(w), "Releasing", "it ends anyway");
+            cr_assert_str_eq(world_inst_state(w), "Releasing", "it ends anyway");
             world_run(w, W_SEC);
             cr_assert_neq(world_get(w, "masque.edge1")->u.instance.spec.release_time, 0);
         } else {
             world_delete(w, "masque.edge1");
             world_run(w, 3 * W_MS); /* before any answer */
-            cr_assert_str_eq(inst_state(w), "Released");
+            cr_assert_str_eq(world_inst_state(w), "Released");
         }
         cr_assert(n->drained);
         cr_assert_eq(n->audits[SESSION_AUDIT_EXPIRY], expiries);
@@ -124,7 +98,7 @@ Test(session_cell, a_device_that_was_never_opened_is_not_lost)
     cr_assert_eq(n->core->att[1].tun_id, 0);
     cr_assert(n->core->att[1].used);
     world_event(w, 0, &(struct session_in){.ev = SESSION_EV_TUN_LOST});
-    cr_assert_str_eq(inst_state(w), "Held");
+    cr_assert_str_eq(world_inst_state(w), "Held");
     world_free(w);
 }
 
@@ -137,10 +111,10 @@ Test(session_cell, a_device_of_an_identity_that_has_ended_is_not_lost)
     in.u.tun.tun_id = a->tun_id;
     a->identity--;
     world_event(w, 0, &in);
-    cr_assert_str_eq(inst_state(w), "Held");
+    cr_assert_str_eq(world_inst_state(w), "Held");
     a->identity++;
     world_event(w, 0, &in);
-    cr_assert_str_eq(inst_state(w), "Reading");
+    cr_assert_str_eq(world_inst_state(w), "Reading");
     world_free(w);
 }
 
@@ -176,7 +150,7 @@ Test(session_cell, a_second_request_while_the_row_is_read)
     struct world *w = world_usual(1);
     w->node[0].write_fault[CONTRACT_CLAIM] = W_CONFLICT; /* what does the row say? */
     uint64_t a = world_connect(w, 0, W_URI);
-    cr_assert_geq(world_until(w, W_SEC, conn_is, checking), 0);
+    cr_assert_geq(world_until(w, W_SEC, world_conn_is, checking), 0);
     uint64_t b = world_connect(w, 0, W_URI);
     cr_assert_eq(world_flow(w, a)->status, 503);
     cr_assert_eq(strncmp(world_flow(w, a)->reason, "Superseded:", 11), 0);
@@ -193,9 +167,9 @@ Test(session_cell, a_second_request_and_none_while_permission_is_asked_for)
         struct world *w = world_webhook(1);
         struct w_node *n = &w->node[0];
         uint64_t a = world_connect(w, 0, W_URI);
-        cr_assert_geq(world_until(w, W_SEC, conn_is, listing), 0);
+        cr_assert_geq(world_until(w, W_SEC, world_conn_is, listing), 0);
         n->authority.silent = true;
-        cr_assert_geq(world_until(w, W_SEC, conn_is, asking), 0);
+        cr_assert_geq(world_until(w, W_SEC, world_conn_is, asking), 0);
         n->authority.silent = false;
         if (gone) {
             world_end(w, a);

@@ -8,40 +8,15 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static bool refused_with(const struct w_flow *f, int status, const char *reason)
-{
-    return f->status == status && strncmp(f->reason, reason, strlen(reason)) == 0 &&
-           f->reason[strlen(reason)] == ':';
-}
-
 static bool is(struct session_reason why, const char *name)
 {
     return why.name && strcmp(why.name, name) == 0;
 }
 
-static bool conn_is(struct world *w, void *arg)
-{
-    return strcmp(world_state(w, 0), arg) == 0;
-}
-
-static void until_state(struct world *w, const char *state)
-{
-    char text[24];
-    base_copy(text, sizeof text, state);
-    cr_assert_geq(world_until(w, 30 * W_SEC, conn_is, text), 0, "%s instead of %s", world_state(w, 0), state);
-}
-
-static struct session_conn *conn_of(struct world *w)
-{
-    struct session_conn *n = session_conn_find(w->node[0].core, "acme.site1");
-    cr_assert_not_null(n);
-    return n;
-}
-
 static struct contract_object *claim_of(struct world *w)
 {
     char name[CONTRACT_NAME_SIZE];
-    contract_claim_name(name, &conn_of(w)->claim.prefix);
+    contract_claim_name(name, &world_conn(w, "acme.site1")->claim.prefix);
     return world_get(w, name);
 }
 
@@ -51,7 +26,7 @@ static struct world *waiting(uint64_t *ret_flow)
     struct world *w = world_usual(1);
     w->node[0].foundation_down = true;
     *ret_flow = world_connect(w, 0, W_URI);
-    until_state(w, "Waiting");
+    world_until_conn(w, "Waiting", 30 * W_SEC);
     world_run(w, 100 * W_MS);
     return w;
 }
@@ -61,7 +36,7 @@ Test(session_condition, of_a_request_that_waits)
     uint64_t flow;
     struct world *w = waiting(&flow);
     struct session_core *c = w->node[0].core;
-    struct session_conn *n = conn_of(w);
+    struct session_conn *n = world_conn(w, "acme.site1");
     struct session_conn was = *n;
     cr_assert(is(session_conditions(c, n, true), "ClaimNotAccepted"));
     n->b.has_prefix = false;
@@ -88,7 +63,7 @@ Test(session_condition, without_a_service_there_is_no_time)
     struct world *w = world_usual(1);
     (void)world_session(w, 0);
     struct session_core *c = w->node[0].core;
-    struct session_conn *n = conn_of(w);
+    struct session_conn *n = world_conn(w, "acme.site1");
     enum lease_part part = LEASE_PART_N;
     cr_assert_gt(session_deadline(c, n, &part), w->now);
     c->svc[n->svc].used = false;
@@ -134,7 +109,7 @@ Test(session_condition, a_service_that_expires_while_a_claim_waits_is_an_expiry)
     world_run(w, 1900 * W_MS);
     cr_assert_eq(world_flow(w, flow)->status, 0);
     world_run(w, 200 * W_MS);
-    cr_assert(refused_with(world_flow(w, flow), 503, "ServiceExpired"), "%s", world_flow(w, flow)->reason);
+    cr_assert(world_refused(world_flow(w, flow), 503, "ServiceExpired"), "%s", world_flow(w, flow)->reason);
     cr_assert_str_eq(w->node[0].last_audit[SESSION_AUDIT_EXPIRY].reason, "ServiceExpired");
     cr_assert_eq(w->node[0].last_audit[SESSION_AUDIT_EXPIRY].epoch, 1);
     cr_assert_neq(k->u.claim.spec.release_time, 0, "and the claim is given back");
@@ -149,7 +124,7 @@ Test(session_condition, a_reservation_that_moves_while_a_claim_waits)
     b->u.binding.status.prefix.addr.b[11] ^= 1;
     world_touch(w, b);
     world_run(w, W_SEC);
-    cr_assert(refused_with(world_flow(w, flow), 503, "PrefixChanged"), "%s", world_flow(w, flow)->reason);
+    cr_assert(world_refused(world_flow(w, flow), 503, "PrefixChanged"), "%s", world_flow(w, flow)->reason);
     cr_assert_neq(k->u.claim.spec.release_time, 0);
     world_free(w);
 }
@@ -160,10 +135,10 @@ Test(session_condition, a_binding_that_is_gone_at_the_second_reading)
     struct world *w = world_usual(1);
     w->node[0].watch_silent[CONTRACT_BINDING] = true;
     uint64_t flow = world_connect(w, 0, W_URI);
-    until_state(w, "Claiming");
+    world_until_conn(w, "Claiming", 30 * W_SEC);
     world_delete(w, "acme.site1");
     world_run(w, W_SEC);
-    cr_assert(refused_with(world_flow(w, flow), 403, "NoBinding"), "%s", world_flow(w, flow)->reason);
+    cr_assert(world_refused(world_flow(w, flow), 403, "NoBinding"), "%s", world_flow(w, flow)->reason);
     cr_assert_str_eq(world_state(w, 0), "Idle");
     for (size_t i = 0; i < w->n_obj; i++)
         if (w->obj[i].kind == CONTRACT_CLAIM)
@@ -178,14 +153,14 @@ Test(session_condition, a_binding_that_is_gone_when_the_record_is_durable)
     struct world *w = world_usual(1);
     w->node[0].audit_delay = W_SEC;
     uint64_t flow = world_connect(w, 0, W_URI);
-    until_state(w, "Auditing");
-    struct session_conn *n = conn_of(w);
+    world_until_conn(w, "Auditing", 30 * W_SEC);
+    struct session_conn *n = world_conn(w, "acme.site1");
     n->bound = false;
     struct session_in in = {.ev = SESSION_EV_AUDIT};
     in.u.audit.ask = n->ask;
     in.u.audit.durable = true;
     world_event(w, 0, &in);
-    cr_assert(refused_with(world_flow(w, flow), 403, "NoBinding"), "%s", world_flow(w, flow)->reason);
+    cr_assert(world_refused(world_flow(w, flow), 403, "NoBinding"), "%s", world_flow(w, flow)->reason);
     cr_assert_eq(w->node[0].writes[CONTRACT_CLAIM], 0);
     world_free(w);
 }
@@ -195,10 +170,10 @@ Test(session_condition, a_binding_that_goes_when_its_second_reading_is_given_up)
 {
     struct world *w = world_usual(1);
     uint64_t flow = world_connect(w, 0, W_URI);
-    until_state(w, "Claiming");
+    world_until_conn(w, "Claiming", 30 * W_SEC);
     w->node[0].read_fault[CONTRACT_BINDING] = W_NO_ANSWER;
-    until_state(w, "Waiting");
-    struct session_conn *n = conn_of(w);
+    world_until_conn(w, "Waiting", 30 * W_SEC);
+    struct session_conn *n = world_conn(w, "acme.site1");
     struct session_core *c = w->node[0].core;
     cr_assert_neq(n->ask_binding, 0);
     struct contract_object gone = *world_get(w, "acme.site1");
@@ -208,12 +183,8 @@ Test(session_condition, a_binding_that_goes_when_its_second_reading_is_given_up)
     w->node[0].watch_silent[CONTRACT_BINDING] = true;
     world_delete(w, "acme.site1");
     base_fmt(gone.u.meta.rv, sizeof gone.u.meta.rv, "%llu", (unsigned long long)w->rv);
-    struct session_in in = {.ev = SESSION_EV_ROW};
-    in.u.row.kind = CONTRACT_BINDING;
-    in.u.row.deleted = true;
-    in.u.row.object = &gone;
-    world_event(w, 0, &in);
-    cr_assert(refused_with(world_flow(w, flow), 403, "NoBinding"), "%s", world_flow(w, flow)->reason);
+    world_shown(w, &gone, true);
+    cr_assert(world_refused(world_flow(w, flow), 403, "NoBinding"), "%s", world_flow(w, flow)->reason);
     cr_assert_null(session_conn_find(c, "acme.site1"), "its place is free");
     world_run(w, W_SEC);
     cr_assert_eq(c->jobs_active, 0);
@@ -237,10 +208,10 @@ Test(session_condition, time_is_up_while_the_policy_is_asked_or_a_record_is_made
         a->u.attachment.status.ready.status = CONTRACT_COND_TRUE;
         world_touch(w, a);
         w->node[0].authority.silent = w->node[0].audit_silent = true;
-        until_state(w, record ? "Auditing" : "Asking");
+        world_until_conn(w, record ? "Auditing" : "Asking", 30 * W_SEC);
         world_run(w, 2 * W_SEC);
         struct w_flow *f = world_flow(w, flow);
-        cr_assert(refused_with(f, 503, record ? "AuditUnavailable" : "AuthorizationUnavailable"), "%s",
+        cr_assert(world_refused(f, 503, record ? "AuditUnavailable" : "AuthorizationUnavailable"), "%s",
                   f->reason);
         cr_assert_geq(f->answered - f->asked, SESSION_REQUEST_WAIT);
         cr_assert_lt(f->answered - f->asked, SESSION_REQUEST_WAIT + 100 * W_MS,
@@ -258,7 +229,7 @@ Test(session_condition, time_is_up_in_a_pause)
         w->node[0].write_fault[CONTRACT_CLAIM] = W_TRY_LATER;
         world_run(w, W_MS);
     }
-    cr_assert(refused_with(f, 503, "APIUnavailable"), "%s", f->reason);
+    cr_assert(world_refused(f, 503, "APIUnavailable"), "%s", f->reason);
     cr_assert_geq(f->answered - f->asked, SESSION_REQUEST_WAIT);
     world_free(w);
 }
@@ -278,7 +249,7 @@ Test(session_condition, a_drain_in_the_middle_of_a_handoff)
     struct session_in in = {.ev = SESSION_EV_STOPPED};
     in.u.flow = f->flow;
     world_event(w, 0, &in);
-    cr_assert(refused_with(world_flow(w, next), 503, "Draining"), "%s", world_flow(w, next)->reason);
+    cr_assert(world_refused(world_flow(w, next), 503, "Draining"), "%s", world_flow(w, next)->reason);
     world_run(w, W_SEC);
     cr_assert_neq(k->u.claim.spec.release_time, 0);
     cr_assert(w->node[0].drained);
@@ -312,18 +283,15 @@ Test(session_condition, time_is_up_when_everything_holds_at_last)
     uint64_t flow;
     struct world *w = waiting(&flow);
     struct session_core *c = w->node[0].core;
-    world_run(w, conn_of(w)->req.since + SESSION_REQUEST_WAIT - w->now - 1);
+    world_run(w, world_conn(w, "acme.site1")->req.since + SESSION_REQUEST_WAIT - w->now - 1);
     cr_assert_eq(world_flow(w, flow)->status, 0);
     struct contract_object k = *claim_of(w);
     k.u.claim.status.accepted_epoch = k.u.claim.status.gate.epoch = 1;
     k.u.claim.status.accepted_lease_uuid = k.u.claim.spec.lease_uuid;
     k.u.claim.status.gate.state = CONTRACT_GATE_OPEN;
     base_fmt(k.u.meta.rv, sizeof k.u.meta.rv, "%llu", (unsigned long long)++w->rv);
-    struct session_in in = {.ev = SESSION_EV_ROW};
-    in.u.row.kind = CONTRACT_CLAIM;
-    in.u.row.object = &k;
     w->now += W_MS;
-    world_event(w, 0, &in);
+    world_shown(w, &k, false);
     struct w_flow *f = world_flow(w, flow);
     cr_assert_eq(f->status, 503, "it is answered, and only once");
     cr_assert_eq(f->retry_after, 1);

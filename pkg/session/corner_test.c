@@ -9,48 +9,6 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static bool refused_with(const struct w_flow *f, int status, const char *reason)
-{
-    return f->status == status && strncmp(f->reason, reason, strlen(reason)) == 0 &&
-           f->reason[strlen(reason)] == ':';
-}
-
-static struct contract_object *row_of(struct world *w, const char *connector, const char *vpc,
-                                      const char *prefix)
-{
-    struct contract_object o = {.kind = CONTRACT_CLAIM};
-    struct contract_claim *k = &o.u.claim;
-    cr_assert_eq(base_prefix_parse(&k->spec.prefix, base_str_of(prefix)), BASE_OK);
-    contract_claim_name(k->meta.name, &k->spec.prefix);
-    base_copy(k->spec.provider, 64, "masque");
-    base_copy(k->spec.tenant, 64, "acme");
-    base_copy(k->spec.vpc, 64, vpc);
-    base_copy(k->spec.connector, 64, connector);
-    base_copy(k->spec.service.name, 64, "svc-a");
-    base_copy(k->spec.attachment.name, 64, "masque.edge9.vpc-a");
-    k->spec.service.uid = world_uuid(w);
-    k->spec.attachment.uid = world_uuid(w);
-    k->spec.lease_uuid = world_uuid(w);
-    k->spec.epoch = 1;
-    base_copy(k->spec.holder.instance, 64, "masque.edge9");
-    base_copy(k->spec.holder.node, 64, "edge9");
-    k->spec.holder.instance_uid = world_uuid(w);
-    k->spec.holder.instance_epoch = 1;
-    k->spec.holder.process_id = world_uuid(w);
-    k->spec.holder.boot_id = world_uuid(w);
-    k->spec.acquire_time = 1;
-    k->spec.lease_seconds = k->spec.max_lease_seconds = 30;
-    k->spec.correlation.b[0] = 1;
-    return world_put(w, &o);
-}
-
-static void over(struct contract_object *o)
-{
-    o->u.claim.spec.release_time = 1;
-    o->u.claim.status.closed_epoch = o->u.claim.spec.epoch;
-    o->u.claim.status.closed_reason = CONTRACT_CLOSED_CONFIRMED;
-}
-
 static void reserve(struct world *w, const char *prefix)
 {
     struct contract_object *b = world_get(w, "acme.site1");
@@ -65,11 +23,12 @@ Test(session_corner, row_of_another_vpc_is_treated_like_one_outside_the_pool)
     for (int reserved = 0; reserved < 2; reserved++) {
         for (int is_over = 0; is_over < 2; is_over++) {
             struct world *w = world_usual(1);
-            struct contract_object *k = row_of(w, "site1", "vpc-b", "fd12:0:0:1:5::/96");
+            struct contract_object *k =
+                world_foreign(w, "acme", "site1", "vpc-b", world_prefix("fd12:0:0:1:5::/96"));
             char name[CONTRACT_NAME_SIZE];
             base_copy(name, sizeof name, k->u.meta.name);
             if (is_over)
-                over(k);
+                world_over(k);
             if (reserved)
                 reserve(w, "fd12:0:0:1:5::/96");
             for (int i = 0; i < 5; i++) {
@@ -91,7 +50,7 @@ Test(session_corner, rows_that_cannot_be_taken)
     for (int i = 0; i < N; i++) {
         struct world *w = world_usual(1);
         const char *p = i == DELETING || i == EPOCH ? "fd12:0:0:1:5::/96" : "fd99::/96";
-        struct contract_object *k = row_of(w, "site1", "vpc-a", p);
+        struct contract_object *k = world_foreign(w, "acme", "site1", "vpc-a", world_prefix(p));
         if (i == DELETING || i == DELETING_OUTSIDE) {
             k->u.meta.deleting = 1;
         } else {
@@ -100,7 +59,7 @@ Test(session_corner, rows_that_cannot_be_taken)
         }
         reserve(w, p);
         struct w_flow *f = world_session(w, 0);
-        cr_assert(refused_with(f, 503, want[i]), "%d: %s", i, f->reason);
+        cr_assert(world_refused(f, 503, want[i]), "%d: %s", i, f->reason);
         cr_assert_eq(w->node[0].writes[CONTRACT_CLAIM], 0);
         world_free(w);
     }
@@ -120,7 +79,7 @@ Test(session_corner, after_64_candidates_a_list_tells_what_is_free)
         cr_assert_eq(authority_candidate(&p, "acme", "site1", "vpc-a", &pool, i), BASE_OK);
         base_prefix_text(text, &p);
         base_fmt(name, sizeof name, "other%u", (unsigned)i);
-        (void)row_of(w, name, "vpc-a", text);
+        (void)world_foreign(w, "acme", name, "vpc-a", world_prefix(text));
     }
     (void)authority_candidate(&want, "acme", "site1", "vpc-a", &pool, 70);
     struct w_flow *f = world_session(w, 0);
@@ -135,7 +94,7 @@ Test(session_corner, four_rows_and_no_reservation)
     static const char *const prefixes[] = {"fd12:0:0:1:8::/96", "fd12:0:0:1:6::/96", "fd12:0:0:1:9::/96",
                                            "fd12:0:0:1:7::/96"};
     for (int i = 0; i < 4; i++)
-        (void)row_of(w, "site1", "vpc-a", prefixes[i]);
+        (void)world_foreign(w, "acme", "site1", "vpc-a", world_prefix(prefixes[i]));
     for (int i = 0; i < 20 && strcmp(world_state(w, 0), "Forwarding") != 0; i++) {
         (void)world_connect(w, 0, W_URI);
         world_run(w, 9 * W_SEC);
@@ -198,9 +157,7 @@ Test(session_corner, instance_rows_in_odd_states)
             world_run(w, 31 * W_SEC);
             break;
         case GONE_WHILE_TAKEN:
-            o->u.instance.spec.epoch++;
-            o->u.instance.spec.process_id = world_uuid(w);
-            world_touch(w, o);
+            world_take_instance(w);
             world_run(w, W_SEC);
             cr_assert_str_eq(w->node[0].ready_reason, "InstanceTaken");
             world_delete(w, "masque.edge1");
@@ -241,10 +198,7 @@ Test(session_corner, instance_release_with_a_lost_answer)
         if (i == 0) {
             world_delete(w, "masque.edge1");
         } else {
-            struct contract_object *o = world_get(w, "masque.edge1");
-            o->u.instance.spec.epoch++;
-            o->u.instance.spec.process_id = world_uuid(w);
-            world_touch(w, o);
+            world_take_instance(w);
         }
         world_run(w, 3 * W_SEC);
         cr_assert(w->node[0].drained, "%d", i);
@@ -312,7 +266,7 @@ Test(session_corner, full_tables)
     cr_assert_eq(world_session(w, 0)->status, 200, "what fits works");
     uint64_t f = world_connect(w, 0, "spiffe://acme/site2");
     world_run(w, W_SEC);
-    cr_assert(refused_with(world_flow(w, f), 503, "NoService"), "%s", world_flow(w, f)->reason);
+    cr_assert(world_refused(world_flow(w, f), 503, "NoService"), "%s", world_flow(w, f)->reason);
     world_free(w);
 }
 

@@ -128,9 +128,7 @@ static void disturb(struct world *w, int node, enum disturbance d, uint64_t flow
         world_delete(w, "masque.edge1");
         break;
     case INSTANCE_TAKEN:
-        i->u.instance.spec.epoch++;
-        i->u.instance.spec.process_id = world_uuid(w);
-        world_touch(w, i);
+        world_take_instance(w);
         break;
     case API_CUT:
         n->cut = true;
@@ -237,17 +235,6 @@ static void heal(struct world *w, int node, enum disturbance d)
             }
 }
 
-static bool answered(struct world *w, void *arg)
-{
-    return world_flow(w, *(uint64_t *)arg)->status != 0;
-}
-
-static bool drained(struct world *w, void *arg)
-{
-    (void)arg;
-    return w->node[0].drained;
-}
-
 enum start { FIRST, AGAIN, TAKEOVER, STARTS };
 
 static void one(enum start start, enum disturbance d, int ms)
@@ -270,8 +257,8 @@ static void one(enum start start, enum disturbance d, int ms)
     struct w_flow *f;
     for (;;) {
         uint64_t again = world_connect(w, 0, W_URI);
-        cr_assert_geq(world_until(w, 15 * W_SEC, answered, &again), 0, "start %d, %s at %d ms: no answer",
-                      start, names[d], ms);
+        cr_assert_geq(world_until(w, 15 * W_SEC, world_answered, &again), 0,
+                      "start %d, %s at %d ms: no answer", start, names[d], ms);
         f = world_flow(w, again);
         if (f->status == 200)
             break;
@@ -284,7 +271,7 @@ static void one(enum start start, enum disturbance d, int ms)
         cr_assert(w->flow[i].status != 0 || w->flow[i].ended,
                   "start %d, %s at %d ms: flow %zu is not answered", start, names[d], ms, i + 1);
     world_event(w, 0, &(struct session_in){.ev = SESSION_EV_DRAIN});
-    cr_assert_geq(world_until(w, 5 * W_SEC, drained, NULL), 0, "start %d, %s at %d ms: no drain", start,
+    cr_assert_geq(world_until(w, 5 * W_SEC, world_drained, NULL), 0, "start %d, %s at %d ms: no drain", start,
                   names[d], ms);
     world_free(w);
 }

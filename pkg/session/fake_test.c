@@ -1137,20 +1137,9 @@ struct world *world_webhook(int nodes)
     return w;
 }
 
-static bool flow_answered(struct world *w, void *arg)
-{
-    return world_flow(w, *(uint64_t *)arg)->status != 0;
-}
-
 struct w_flow *world_session(struct world *w, int node)
 {
     uint64_t flow = world_connect(w, node, W_URI);
-    cr_assert_geq(world_until(w, 15 * BASE_SEC, flow_answered, &flow), 0, "no answer");
+    cr_assert_geq(world_until(w, 15 * BASE_SEC, world_answered, &flow), 0, "no answer");
     return world_flow(w, flow);
-}
-
-const char *world_state(struct world *w, int node)
-{
-    static struct session_view v;
-    return session_core_view(w->node[node].core, 0, &v) ? v.state : "Idle";
 }

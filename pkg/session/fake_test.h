@@ -171,6 +171,34 @@ struct world *world_webhook(int nodes);
 #define W_URI "spiffe://acme/site1"
 /* Connects and runs until the answer. */
 struct w_flow *world_session(struct world *w, int node);
+
+/* fake_look_test.c. Conditions for world_until, node 0; arg: */
+bool world_answered(struct world *w, void *flow); /* uint64_t * */
+bool world_is_ready(struct world *w, void *arg);  /* NULL */
+bool world_drained(struct world *w, void *arg);   /* NULL */
+bool world_conn_is(struct world *w, void *state); /* char *, of the first connector */
+bool world_inst_is(struct world *w, void *state); /* char * */
+/* Fail the test when it is not so within `span`. */
+void world_until_conn(struct world *w, const char *state, base_time span);
+void world_until_inst(struct world *w, const char *state, base_time span);
 const char *world_state(struct world *w, int node); /* of the first connector */
+const char *world_inst_state(struct world *w);
+struct session_conn *world_conn(struct world *w, const char *name); /* on node 0; not there: the test fails */
+/* Refused with that status, and a text that begins with "REASON:". */
+bool world_refused(const struct w_flow *f, int status, const char *reason);
+bool world_said(const struct w_node *n, const char *reason); /* in an audit record */
+const char *world_claim_name(struct world *w);               /* of acme.site1, by its reserved prefix */
+bool world_has_claim(struct world *w);
+struct contract_object *world_the_claim(struct world *w);        /* the first; none: the test fails */
+struct base_prefix world_candidate(struct world *w, uint64_t i); /* of acme.site1 in svc-a's pool */
+struct base_prefix world_prefix(const char *text);
+/* A claim that is held on a node that nobody knows. */
+struct contract_object *world_foreign(struct world *w, const char *tenant, const char *connector,
+                                      const char *vpc, struct base_prefix p);
+void world_take_instance(struct world *w);                    /* another process takes masque.edge1 over */
+void world_second_identity(struct world *w, const char *uri); /* acme.site1 gets it, beside its own */
+void world_over(struct contract_object *claim);               /* released and confirmed; without a touch */
+/* As if the watch had shown it, on node 0. */
+void world_shown(struct world *w, const struct contract_object *o, bool deleted);
 
 #endif

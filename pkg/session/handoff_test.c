@@ -9,29 +9,6 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static bool has_claim(struct world *w)
-{
-    for (size_t i = 0; i < w->n_obj; i++)
-        if (w->obj[i].kind == CONTRACT_CLAIM)
-            return true;
-    return false;
-}
-
-static struct contract_claim *the_claim(struct world *w)
-{
-    size_t i = 0;
-    while (i + 1 < w->n_obj && w->obj[i].kind != CONTRACT_CLAIM)
-        i++;
-    cr_assert_eq(w->obj[i].kind, CONTRACT_CLAIM, "there is no claim");
-    return &w->obj[i].u.claim;
-}
-
-static bool refused_with(const struct w_flow *f, int status, const char *reason)
-{
-    return f->status == status && strncmp(f->reason, reason, strlen(reason)) == 0 &&
-           f->reason[strlen(reason)] == ':';
-}
-
 Test(session_matrix, every_cell_is_written)
 {
     struct session_cell cell;
@@ -57,11 +34,11 @@ Test(session_handoff, new_request_replaces_the_open_session)
     cr_assert_eq(b->status, 200, "%s", b->reason);
     cr_assert_eq(b->admit.u.admit.generation, a->admit.u.admit.generation + 1);
     cr_assert_eq(w->node[0].writes[CONTRACT_CLAIM], writes, "claim and attachment stay held");
-    cr_assert_eq(the_claim(w)->spec.epoch, 1);
+    cr_assert_eq(world_the_claim(w)->u.claim.spec.epoch, 1);
     world_end(w, a->flow); /* its late end is inert */
     world_run(w, 2 * W_SEC);
     cr_assert(world_passes(w, b));
-    cr_assert_eq(the_claim(w)->spec.release_time, 0);
+    cr_assert_eq(world_the_claim(w)->u.claim.spec.release_time, 0);
     world_free(w);
 }
 
@@ -72,7 +49,7 @@ Test(session_handoff, third_request_is_told_to_come_again)
     (void)world_session(w, 0);
     uint64_t second = world_connect(w, 0, W_URI);
     uint64_t third = world_connect(w, 0, W_URI);
-    cr_assert(refused_with(world_flow(w, third), 503, "HandoffInProgress"));
+    cr_assert(world_refused(world_flow(w, third), 503, "HandoffInProgress"));
     cr_assert_geq(world_flow(w, third)->retry_after, 1);
     cr_assert_eq(world_flow(w, second)->status, 0);
     world_free(w);
@@ -87,15 +64,15 @@ Test(session_handoff, old_session_that_does_not_stop_is_retired)
     base_time from = w->now;
     world_run(w, 990 * W_MS);
     cr_assert_eq(world_flow(w, nb)->status, 0);
-    cr_assert_eq(the_claim(w)->spec.release_time, 0);
+    cr_assert_eq(world_the_claim(w)->u.claim.spec.release_time, 0);
     world_run(w, 30 * W_MS);
-    cr_assert(refused_with(world_flow(w, nb), 503, "OldSessionNotStopped"));
+    cr_assert(world_refused(world_flow(w, nb), 503, "OldSessionNotStopped"));
     cr_assert_leq(world_flow(w, nb)->answered - from, W_SEC + W_MS);
     cr_assert_str_eq(world_state(w, 0), "Retired");
     world_run(w, 200 * W_MS);
-    cr_assert_neq(the_claim(w)->spec.release_time, 0, "the route is given back all the same");
+    cr_assert_neq(world_the_claim(w)->u.claim.spec.release_time, 0, "the route is given back all the same");
     struct w_flow *c = world_session(w, 0);
-    cr_assert(refused_with(c, 503, "Retired"));
+    cr_assert(world_refused(c, 503, "Retired"));
     cr_assert_eq(a->deadline, -1);
     /* the data thread comes back */
     struct session_in in = {.ev = SESSION_EV_STOPPED};
@@ -104,7 +81,7 @@ Test(session_handoff, old_session_that_does_not_stop_is_retired)
     world_event(w, 0, &in);
     c = world_session(w, 0);
     cr_assert_eq(c->status, 200, "%s", c->reason);
-    cr_assert_eq(the_claim(w)->spec.epoch, 2);
+    cr_assert_eq(world_the_claim(w)->u.claim.spec.epoch, 2);
     world_free(w);
 }
 
@@ -115,9 +92,9 @@ Test(session_handoff, release_after_one_second_when_the_barrier_does_not_come)
     w->node[0].stuck = true;
     world_end(w, a->flow);
     world_run(w, 980 * W_MS);
-    cr_assert_eq(the_claim(w)->spec.release_time, 0);
+    cr_assert_eq(world_the_claim(w)->u.claim.spec.release_time, 0);
     world_run(w, 100 * W_MS);
-    cr_assert_neq(the_claim(w)->spec.release_time, 0);
+    cr_assert_neq(world_the_claim(w)->u.claim.spec.release_time, 0);
     world_free(w);
 }
 
@@ -153,8 +130,8 @@ Test(session_handoff, authority_lost_during_the_handoff)
     in.u.flow = a->flow;
     world_event(w, 0, &in);
     world_run(w, 100 * W_MS);
-    cr_assert(refused_with(world_flow(w, nb), 403, "Suspended"), "%s", world_flow(w, nb)->reason);
-    cr_assert_neq(the_claim(w)->spec.release_time, 0);
+    cr_assert(world_refused(world_flow(w, nb), 403, "Suspended"), "%s", world_flow(w, nb)->reason);
+    cr_assert_neq(world_the_claim(w)->u.claim.spec.release_time, 0);
     world_free(w);
 }
 
@@ -163,9 +140,9 @@ Test(session_handoff, a_request_that_is_not_allowed_does_not_touch_the_open_sess
     struct world *w = world_usual(1);
     struct w_flow *a = world_session(w, 0);
     uint64_t bad = world_connect_to(w, 0, W_URI, "2001:db8::/32");
-    cr_assert(refused_with(world_flow(w, bad), 400, "TargetNotAllowed"));
+    cr_assert(world_refused(world_flow(w, bad), 400, "TargetNotAllowed"));
     uint64_t stranger = world_connect(w, 0, "spiffe://acme/other");
-    cr_assert(refused_with(world_flow(w, stranger), 403, "NoBinding"));
+    cr_assert(world_refused(world_flow(w, stranger), 403, "NoBinding"));
     world_run(w, W_SEC);
     cr_assert(world_passes(w, a));
     world_free(w);
@@ -178,7 +155,7 @@ Test(session_handoff, newest_waiting_request_counts)
     uint64_t a = world_connect(w, 0, W_URI);
     world_run(w, W_SEC);
     uint64_t b = world_connect(w, 0, W_URI);
-    cr_assert(refused_with(world_flow(w, a), 503, "Superseded"));
+    cr_assert(world_refused(world_flow(w, a), 503, "Superseded"));
     w->node[0].foundation_down = false;
     world_run(w, W_SEC);
     cr_assert_eq(world_flow(w, b)->status, 200, "%s", world_flow(w, b)->reason);
@@ -208,7 +185,7 @@ Test(session_wait, foundation_that_does_not_answer)
         world_run(w, 9900 * W_MS);
         cr_assert_eq(world_flow(w, f)->status, 0);
         world_run(w, 200 * W_MS);
-        cr_assert(refused_with(world_flow(w, f), 503, rows[i].reason), "%s", world_flow(w, f)->reason);
+        cr_assert(world_refused(world_flow(w, f), 503, rows[i].reason), "%s", world_flow(w, f)->reason);
         cr_assert_leq(world_flow(w, f)->answered - from, SESSION_REQUEST_WAIT + W_MS);
         cr_assert_geq(world_flow(w, f)->retry_after, 1);
         w->node[0].foundation_down = false;
@@ -248,7 +225,7 @@ Test(session_wait, gate_that_opens_late_and_wrong_epochs)
         uint64_t f = world_connect(w, 0, W_URI);
         world_run(w, 100 * W_MS);
         cr_assert_str_eq(world_state(w, 0), "Waiting");
-        struct contract_claim *k = the_claim(w);
+        struct contract_claim *k = &world_the_claim(w)->u.claim;
         k->status.accepted_epoch = i == 0 ? 0 : 1;
         k->status.accepted_lease_uuid = i == 1 ? world_uuid(w) : k->spec.lease_uuid;
         k->status.gate.epoch = i == 2 ? 0 : 1;
@@ -258,7 +235,7 @@ Test(session_wait, gate_that_opens_late_and_wrong_epochs)
         world_touch(w, world_get(w, k->meta.name));
         world_run(w, W_SEC);
         cr_assert_eq(world_flow(w, f)->status, 0, "case %d", i);
-        k = the_claim(w);
+        k = &world_the_claim(w)->u.claim;
         k->status.accepted_epoch = k->status.gate.epoch = 1;
         k->status.accepted_lease_uuid = k->spec.lease_uuid;
         k->status.gate.state = CONTRACT_GATE_OPEN;
@@ -278,7 +255,7 @@ Test(session_wait, closed_epoch_of_an_older_one_is_not_enough)
     w->node[0].foundation_down = true;
     uint64_t f = world_connect(w, 0, W_URI);
     world_run(w, 100 * W_MS);
-    struct contract_claim *k = the_claim(w);
+    struct contract_claim *k = &world_the_claim(w)->u.claim;
     cr_assert_eq(k->spec.epoch, 2);
     k->status.closed_epoch = 0; /* as if nobody had closed epoch 1 */
     k->status.accepted_epoch = k->status.gate.epoch = 2;
@@ -310,14 +287,14 @@ static struct w_flow *request(struct world *w, enum session_identity id, const c
 Test(session_refuse, identities_and_policy)
 {
     struct world *w = world_usual(1);
-    cr_assert(refused_with(request(w, SESSION_ID_NONE, ""), 403, "NoIdentity"));
-    cr_assert(refused_with(request(w, SESSION_ID_MANY, W_URI), 403, "ManyIdentities"));
-    cr_assert(refused_with(request(w, SESSION_ID_BAD, W_URI), 403, "BadIdentity"));
-    cr_assert(refused_with(request(w, SESSION_ID_URI, "spiffe://acme/site"), 403, "NoBinding"));
-    cr_assert(refused_with(request(w, SESSION_ID_URI, "spiffe://acme/site11"), 403, "NoBinding"));
+    cr_assert(world_refused(request(w, SESSION_ID_NONE, ""), 403, "NoIdentity"));
+    cr_assert(world_refused(request(w, SESSION_ID_MANY, W_URI), 403, "ManyIdentities"));
+    cr_assert(world_refused(request(w, SESSION_ID_BAD, W_URI), 403, "BadIdentity"));
+    cr_assert(world_refused(request(w, SESSION_ID_URI, "spiffe://acme/site"), 403, "NoBinding"));
+    cr_assert(world_refused(request(w, SESSION_ID_URI, "spiffe://acme/site11"), 403, "NoBinding"));
     world_binding(w, "acme", "site2", "svc-a", W_URI);
     world_run(w, 10 * W_MS);
-    cr_assert(refused_with(request(w, SESSION_ID_URI, W_URI), 403, "AmbiguousIdentity"));
+    cr_assert(world_refused(request(w, SESSION_ID_URI, W_URI), 403, "AmbiguousIdentity"));
     world_delete(w, "acme.site2");
     world_run(w, 10 * W_MS);
     cr_assert_eq(world_session(w, 0)->status, 200);
@@ -333,7 +310,7 @@ Test(session_refuse, identities_and_policy)
     cr_assert(w->node[0].ready, "it works, and admits nobody");
     cr_assert_str_eq(w->node[0].ready_reason, "PolicyDeny");
     struct w_flow *f = request(w, SESSION_ID_URI, W_URI);
-    cr_assert(refused_with(f, 403, "PolicyDeny"));
+    cr_assert(world_refused(f, 403, "PolicyDeny"));
     cr_assert_not_null(strstr(f->reason, "authority.policy"), "it says what to do: %s", f->reason);
     world_free(w);
 }
@@ -373,7 +350,7 @@ Test(session_refuse, services)
             world_touch(w, s);
         world_run(w, 20 * W_MS);
         struct w_flow *f = world_session(w, 0);
-        cr_assert(refused_with(f, rows[i].status, rows[i].reason), "%d: %d %s", i, f->status, f->reason);
+        cr_assert(world_refused(f, rows[i].status, rows[i].reason), "%d: %d %s", i, f->status, f->reason);
         cr_assert_eq(w->node[0].writes[CONTRACT_CLAIM] + w->node[0].writes[CONTRACT_BINDING], 0);
         world_free(w);
     }
@@ -401,7 +378,7 @@ Test(session_refuse, binding_suspended_while_the_watch_is_silent_is_read_afresh)
     struct contract_object *b = world_get(w, "acme.site1");
     b->u.binding.spec.suspended = true;
     world_touch(w, b);
-    cr_assert(refused_with(world_session(w, 0), 403, "Suspended"));
+    cr_assert(world_refused(world_session(w, 0), 403, "Suspended"));
     cr_assert_eq(w->node[0].writes[CONTRACT_CLAIM], 0);
     world_free(w);
 }
@@ -443,7 +420,7 @@ Test(session_refuse, more_bindings_than_the_limit)
     world_agent_start(w, 0);
     world_run(w, W_SEC);
     cr_assert_eq(world_session(w, 0)->status, 200);
-    cr_assert(refused_with(request(w, SESSION_ID_URI, "spiffe://acme/site3"), 503, "TooManyBindings"));
+    cr_assert(world_refused(request(w, SESSION_ID_URI, "spiffe://acme/site3"), 503, "TooManyBindings"));
     world_free(w);
 }
 
@@ -660,9 +637,9 @@ Test(session_rest, operators_drain_and_back)
     world_run(w, 500 * W_MS);
     cr_assert(f->closed && !w->node[0].ready && !w->node[0].drained);
     cr_assert_str_eq(w->node[0].ready_reason, "Draining");
-    cr_assert_neq(the_claim(w)->spec.release_time, 0);
+    cr_assert_neq(world_the_claim(w)->u.claim.spec.release_time, 0);
     cr_assert(world_get(w, "masque.edge1")->u.instance.spec.draining);
-    cr_assert(refused_with(world_session(w, 0), 503, "Draining"));
+    cr_assert(world_refused(world_session(w, 0), 503, "Draining"));
     i = world_get(w, "masque.edge1");
     i->u.meta.drain = false;
     world_touch(w, i);
@@ -683,8 +660,8 @@ Test(session_rest, drain_at_every_moment)
         world_run(w, 3 * W_SEC);
         cr_assert(w->node[0].drained, "drained at %d ms", ms);
         cr_assert_neq(world_get(w, "masque.edge1")->u.instance.spec.release_time, 0);
-        if (has_claim(w))
-            cr_assert_neq(the_claim(w)->spec.release_time, 0, "%d ms", ms);
+        if (world_has_claim(w))
+            cr_assert_neq(world_the_claim(w)->u.claim.spec.release_time, 0, "%d ms", ms);
         cr_assert_neq(world_flow(w, f)->status, 0);
         world_free(w);
     }

@@ -9,13 +9,6 @@
 #include <signal.h>
 #include <string.h>
 
-static struct session_conn *conn_of(struct world *w)
-{
-    struct session_conn *n = session_conn_find(w->node[0].core, "acme.site1");
-    cr_assert_not_null(n);
-    return n;
-}
-
 /* Delivers nothing, only time: so that dirty things are looked at. */
 static void tick(struct world *w)
 {
@@ -85,7 +78,7 @@ Test(session_inside, each_condition_alone)
         f = world_session(w, 0); /* epoch 2, confirmed */
         cr_assert_eq(f->status, 200);
         struct session_core *c = w->node[0].core;
-        struct session_conn *n = conn_of(w);
+        struct session_conn *n = world_conn(w, "acme.site1");
         struct session_attachment *a = session_att_of(c, n);
         struct session_claim *k = &n->claim;
         switch (i) {
@@ -175,7 +168,7 @@ Test(session_inside, deadline_is_exact)
     struct world *w = world_usual(1);
     (void)world_session(w, 0);
     struct session_core *c = w->node[0].core;
-    struct session_conn *n = conn_of(w);
+    struct session_conn *n = world_conn(w, "acme.site1");
     base_time until = session_deadline(c, n, NULL);
     c->now = until - 1;
     cr_assert_null(session_conditions(c, n, false).name);
@@ -190,7 +183,7 @@ Test(session_inside, each_part_of_mine_alone)
         struct world *w = world_usual(1);
         (void)world_session(w, 0);
         struct session_core *c = w->node[0].core;
-        struct session_conn *n = conn_of(w);
+        struct session_conn *n = world_conn(w, "acme.site1");
         struct contract_claim row;
         for (size_t k = 0; k < w->n_obj; k++)
             if (w->obj[k].kind == CONTRACT_CLAIM)
@@ -231,7 +224,7 @@ Test(session_inside, a_proof_counts_from_its_t0_and_for_rows_that_are_in_it)
         struct world *w = world_usual(1);
         (void)world_session(w, 0);
         world_run(w, 3 * W_SEC);
-        struct session_conn *n = conn_of(w);
+        struct session_conn *n = world_conn(w, "acme.site1");
         for (unsigned p = 0; p < PROOF_N; p++) {
             struct session_in in = {.ev = SESSION_EV_PROOF};
             in.u.proof.ask = proof_ask(w, p);
@@ -291,7 +284,7 @@ Test(session_inside, a_read_back_claim_counts_from_its_send)
                 sent = w->now;
         }
         world_run(w, 8 * W_SEC);
-        struct session_conn *n = conn_of(w);
+        struct session_conn *n = world_conn(w, "acme.site1");
         cr_assert(n->state == CONN_WAITING || n->state == CONN_FORWARDING, "%s", world_state(w, 0));
         cr_assert_leq(n->claim.t0, sent, "fault %d: it counts from %lld ms after its send", faults[i],
                       (long long)((n->claim.t0 - sent) / W_MS));
@@ -358,7 +351,7 @@ Test(session_inside, a_claim_of_an_attachment_before_this_one_is_given_back)
         struct world *w = world_usual(1);                                                                    \
         (void)world_session(w, 0);                                                                           \
         struct session_core *c = w->node[0].core;                                                            \
-        struct session_conn *n = conn_of(w);                                                                 \
+        struct session_conn *n = world_conn(w, "acme.site1");                                                \
         session_core_check(c);                                                                               \
         (void)n;                                                                                             \
         change;                                                                                              \
@@ -443,7 +436,7 @@ Test(session_inside, an_expiry_is_recorded_once_for_an_epoch)
     for (int before = 0; before < 2; before++) {
         struct world *w = world_usual(1);
         struct w_flow *f = world_session(w, 0);
-        struct session_conn *n = conn_of(w);
+        struct session_conn *n = world_conn(w, "acme.site1");
         if (before) { /* somebody waited it out and said so */
             n->expired.uid = n->claim.uid;
             n->expired.epoch = n->claim.epoch;

@@ -8,31 +8,6 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static const char *inst_state(struct world *w)
-{
-    static struct session_summary s;
-    session_core_summary(w->node[0].core, &s);
-    return s.instance_state;
-}
-
-static bool inst_is(struct world *w, void *arg)
-{
-    return strcmp(inst_state(w), arg) == 0;
-}
-
-static void until(struct world *w, const char *state)
-{
-    char text[24];
-    base_copy(text, sizeof text, state);
-    cr_assert_geq(world_until(w, 60 * W_SEC, inst_is, text), 0, "%s instead of %s", inst_state(w), state);
-}
-
-static bool is_ready(struct world *w, void *arg)
-{
-    (void)arg;
-    return w->node[0].ready;
-}
-
 /* Our write landed, and before it is read back an operator deletes or releases the row: what is read is not
  * held, though it names this very identity. */
 Test(session_instance, own_row_that_ended_before_it_was_read_back)
@@ -43,7 +18,7 @@ Test(session_instance, own_row_that_ended_before_it_was_read_back)
         struct w_node *n = world_node(w, 0);
         n->write_fault[CONTRACT_INSTANCE] = W_LANDED;
         world_agent_start(w, 0);
-        until(w, "Retry");
+        world_until_inst(w, "Retry", 60 * W_SEC);
         struct contract_object *o = world_get(w, "masque.edge1");
         struct base_uuid process = o->u.instance.spec.process_id;
         cr_assert(base_uuid_eq(&process, &n->core->inst.me.process_id));
@@ -53,14 +28,14 @@ Test(session_instance, own_row_that_ended_before_it_was_read_back)
             o->u.meta.deleting = 1;
         world_touch(w, o);
         if (released) {
-            cr_assert_geq(world_until(w, 5 * W_SEC, is_ready, NULL), 0, "%s", n->ready_reason);
+            cr_assert_geq(world_until(w, 5 * W_SEC, world_is_ready, NULL), 0, "%s", n->ready_reason);
             cr_assert_eq(o->u.instance.spec.epoch, 2, "the next epoch, not that one");
         } else {
             world_run(w, 3 * W_SEC);
             cr_assert_not(n->ready);
             cr_assert_str_eq(n->ready_reason, "InstanceDeleting");
             world_delete(w, "masque.edge1");
-            cr_assert_geq(world_until(w, 5 * W_SEC, is_ready, NULL), 0, "%s", n->ready_reason);
+            cr_assert_geq(world_until(w, 5 * W_SEC, world_is_ready, NULL), 0, "%s", n->ready_reason);
         }
         o = world_get(w, "masque.edge1");
         cr_assert_not(base_uuid_eq(&o->u.instance.spec.process_id, &process), "of another identity");
@@ -93,18 +68,16 @@ Test(session_instance, whoever_has_it_at_another_epoch_is_waited_for_anew)
 {
     struct world *w = world_usual(1);
     struct contract_object *o = world_get(w, "masque.edge1");
-    o->u.instance.spec.epoch++;
-    o->u.instance.spec.process_id = world_uuid(w);
-    world_touch(w, o);
+    world_take_instance(w);
     world_run(w, 25 * W_SEC);
-    cr_assert_str_eq(inst_state(w), "Taken");
+    cr_assert_str_eq(world_inst_state(w), "Taken");
     o->u.instance.spec.epoch++;
     world_touch(w, o);
     world_run(w, 25 * W_SEC);
-    cr_assert_str_eq(inst_state(w), "Taken", "50 s after the first sight, 25 s after the second");
+    cr_assert_str_eq(world_inst_state(w), "Taken", "50 s after the first sight, 25 s after the second");
     cr_assert_eq(o->u.instance.spec.epoch, 3);
     world_run(w, 10 * W_SEC);
-    cr_assert_str_eq(inst_state(w), "Held");
+    cr_assert_str_eq(world_inst_state(w), "Held");
     cr_assert_eq(o->u.instance.spec.epoch, 4);
     world_free(w);
 }
@@ -115,14 +88,10 @@ Test(session_instance, the_end_of_an_object_before_this_one)
     struct world *w = world_usual(1);
     struct w_flow *f = world_session(w, 0);
     struct contract_object o = *world_get(w, "masque.edge1");
-    struct session_in in = {.ev = SESSION_EV_ROW};
-    in.u.row.kind = CONTRACT_INSTANCE;
-    in.u.row.deleted = true;
-    in.u.row.object = &o;
     o.u.meta.uid = world_uuid(w);
     base_fmt(o.u.meta.rv, sizeof o.u.meta.rv, "%llu", (unsigned long long)++w->rv);
-    world_event(w, 0, &in);
-    cr_assert_str_eq(inst_state(w), "Held");
+    world_shown(w, &o, true);
+    cr_assert_str_eq(world_inst_state(w), "Held");
     cr_assert(w->node[0].core->inst.have_watched, "what the watch has shown of this one stays");
     cr_assert(world_passes(w, f));
     world_free(w);
@@ -136,18 +105,15 @@ Test(session_instance, looked_at_before_its_time)
         struct world *w = world_usual(1);
         struct w_node *n = &w->node[0];
         struct session_core *c = n->core;
-        struct contract_object *o = world_get(w, "masque.edge1");
         switch (i) {
         case RETRY:
             n->read_fault[CONTRACT_INSTANCE] = W_DOWN;
             world_delete(w, "masque.edge1");
-            until(w, "Retry");
+            world_until_inst(w, "Retry", 60 * W_SEC);
             break;
         case TAKEN:
-            o->u.instance.spec.epoch++;
-            o->u.instance.spec.process_id = world_uuid(w);
-            world_touch(w, o);
-            until(w, "Taken");
+            world_take_instance(w);
+            world_until_inst(w, "Taken", 60 * W_SEC);
             break;
         case RENEWING:
             for (int k = 0; k < 30000 && c->inst.renew != RENEW_SENT; k++)
@@ -161,7 +127,7 @@ Test(session_instance, looked_at_before_its_time)
         case READING:
             n->read_fault[CONTRACT_INSTANCE] = W_SLOW;
             world_delete(w, "masque.edge1");
-            until(w, "Reading");
+            world_until_inst(w, "Reading", 60 * W_SEC);
             break;
         case PAUSED:
             n->write_fault[CONTRACT_INSTANCE] = W_TRY_LATER;
@@ -169,15 +135,15 @@ Test(session_instance, looked_at_before_its_time)
             for (int k = 0; k < 1000 && c->inst.ask != 0; k++)
                 world_run(w, W_MS);
             cr_assert_eq(c->inst.ask, 0);
-            cr_assert_str_eq(inst_state(w), "Releasing");
+            cr_assert_str_eq(world_inst_state(w), "Releasing");
             break;
         }
         char state[24];
-        base_copy(state, sizeof state, inst_state(w));
+        base_copy(state, sizeof state, world_inst_state(w));
         uint64_t asks = c->asks;
         session_dirty(c, ENTITY_INSTANCE);
         world_event(w, 0, &(struct session_in){.ev = SESSION_EV_TICK});
-        cr_assert_str_eq(inst_state(w), state, "%d", i);
+        cr_assert_str_eq(world_inst_state(w), state, "%d", i);
         cr_assert_eq(c->asks, asks, "%d: %s asks before its time", i, state);
         world_free(w);
     }
@@ -204,24 +170,22 @@ Test(session_instance, own_late_takeover_after_a_loss_is_not_waited_for)
     struct world *w = world_usual(1);
     struct w_node *n = &w->node[0];
     struct contract_object *o = world_get(w, "masque.edge1");
-    o->u.instance.spec.epoch++;
-    o->u.instance.spec.process_id = world_uuid(w);
-    world_touch(w, o);
-    until(w, "Taken");
+    world_take_instance(w);
+    world_until_inst(w, "Taken", 60 * W_SEC);
     world_run(w, 50 * W_MS); /* the foundation has seen it */
     n->write_fault[CONTRACT_INSTANCE] = W_LATE;
     o->u.instance.spec.release_time = 1;
     world_touch(w, o);
-    until(w, "Writing");
-    until(w, "Retry");
+    world_until_inst(w, "Writing", 60 * W_SEC);
+    world_until_inst(w, "Retry", 60 * W_SEC);
     n->audit_fails = true;
-    until(w, "Auditing");
-    until(w, "Retry"); /* the next identity has sent nothing */
+    world_until_inst(w, "Auditing", 60 * W_SEC);
+    world_until_inst(w, "Retry", 60 * W_SEC); /* the next identity has sent nothing */
     n->audit_fails = false;
     world_land(w);
     cr_assert_eq(o->u.instance.spec.epoch, 3);
     world_run(w, 3 * W_SEC);
-    cr_assert_str_eq(inst_state(w), "Held");
+    cr_assert_str_eq(world_inst_state(w), "Held");
     cr_assert_eq(o->u.instance.spec.epoch, 4);
     world_free(w);
 }
@@ -230,14 +194,11 @@ Test(session_instance, own_late_takeover_after_a_loss_is_not_waited_for)
 Test(session_instance, made_again_after_it_was_lost)
 {
     struct world *w = world_usual(1);
-    struct contract_object *o = world_get(w, "masque.edge1");
-    o->u.instance.spec.epoch++;
-    o->u.instance.spec.process_id = world_uuid(w);
-    world_touch(w, o);
-    until(w, "Taken");
+    world_take_instance(w);
+    world_until_inst(w, "Taken", 60 * W_SEC);
     w->node[0].watch_silent[CONTRACT_INSTANCE] = true;
     world_delete(w, "masque.edge1");
-    until(w, "Held");
+    world_until_inst(w, "Held", 60 * W_SEC);
     struct session_instance *i = &w->node[0].core->inst;
     cr_assert(base_uuid_eq(&i->row.meta.uid, &world_get(w, "masque.edge1")->u.meta.uid));
     cr_assert_eq(i->row.spec.epoch, 1);
@@ -254,13 +215,13 @@ Test(session_instance, writes_that_are_refused_or_meet_nothing)
         n->audit_delay = 20 * W_MS;
         n->write_fault[CONTRACT_INSTANCE] = i == INVALID ? W_INVALID : i == DENIED ? W_DENIED : W_NO_FAULT;
         world_agent_start(w, 0);
-        until(w, "Auditing");
+        world_until_inst(w, "Auditing", 60 * W_SEC);
         if (i == GONE)
             world_delete(w, "masque.edge1");
-        until(w, "Retry");
+        world_until_inst(w, "Retry", 60 * W_SEC);
         world_run(w, 10 * W_MS);
         cr_assert_str_eq(n->ready_reason, i == GONE ? "InstanceNotAccepted" : "InstanceRefused");
-        cr_assert_geq(world_until(w, 5 * W_SEC, is_ready, NULL), 0, "%s", n->ready_reason);
+        cr_assert_geq(world_until(w, 5 * W_SEC, world_is_ready, NULL), 0, "%s", n->ready_reason);
         cr_assert_eq(world_get(w, "masque.edge1")->u.instance.spec.epoch, i == GONE ? 1 : 2);
         world_free(w);
     }
@@ -276,7 +237,7 @@ Test(session_instance, a_renewal_that_meets_nothing)
     world_run(w, 12 * W_SEC);
     cr_assert(f->stopped);
     cr_assert_str_eq(w->node[0].last_audit[SESSION_AUDIT_EXPIRY].reason, "InstanceLost");
-    cr_assert_str_eq(inst_state(w), "Held");
+    cr_assert_str_eq(world_inst_state(w), "Held");
     cr_assert_eq(world_get(w, "masque.edge1")->u.instance.spec.epoch, 1, "a new object");
     world_free(w);
 }
@@ -293,14 +254,12 @@ Test(session_instance, a_release_that_meets_a_successor_or_nothing)
         if (gone) {
             world_delete(w, "masque.edge1");
         } else {
-            o->u.instance.spec.epoch++;
-            o->u.instance.spec.process_id = world_uuid(w);
-            world_touch(w, o);
+            world_take_instance(w);
         }
         world_event(w, 0, &(struct session_in){.ev = SESSION_EV_DRAIN});
-        cr_assert_str_eq(inst_state(w), "Releasing");
+        cr_assert_str_eq(world_inst_state(w), "Releasing");
         world_run(w, W_SEC);
-        cr_assert_str_eq(inst_state(w), "Released");
+        cr_assert_str_eq(world_inst_state(w), "Released");
         cr_assert(n->drained);
         if (gone)
             cr_assert_null(world_get(w, "masque.edge1"));
@@ -316,11 +275,11 @@ Test(session_instance, a_release_that_outlives_its_lease)
     struct world *w = world_usual(1);
     w->node[0].cut = true;
     world_run(w, 24 * W_SEC);
-    cr_assert_str_eq(inst_state(w), "Held");
+    cr_assert_str_eq(world_inst_state(w), "Held");
     base_time from = w->now;
     world_event(w, 0, &(struct session_in){.ev = SESSION_EV_DRAIN});
-    cr_assert_str_eq(inst_state(w), "Releasing");
-    until(w, "Released");
+    cr_assert_str_eq(world_inst_state(w), "Releasing");
+    world_until_inst(w, "Released", 60 * W_SEC);
     cr_assert_lt(w->now - from, SESSION_DRAIN_WAIT);
     cr_assert(w->node[0].drained);
     world_free(w);

@@ -8,20 +8,6 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static struct contract_claim *claim_of(struct world *w)
-{
-    char name[CONTRACT_NAME_SIZE];
-    contract_claim_name(name, &world_get(w, "acme.site1")->u.binding.status.prefix);
-    return world_claim(w, name);
-}
-
-static void until_state(struct world *w, const char *state)
-{
-    for (int i = 0; i < 2000 && strcmp(world_state(w, 0), state) != 0; i++)
-        world_run(w, W_MS);
-    cr_assert_str_eq(world_state(w, 0), state);
-}
-
 Test(session_late, seen_by_the_watch_and_then_nobody_waits)
 {
     for (int takeover = 0; takeover < 2; takeover++) {
@@ -32,14 +18,14 @@ Test(session_late, seen_by_the_watch_and_then_nobody_waits)
         }
         w->node[0].write_fault[CONTRACT_CLAIM] = W_LATE;
         uint64_t flow = world_connect(w, 0, W_URI);
-        until_state(w, "Retrying");
+        world_until_conn(w, "Retrying", 2 * W_SEC);
         world_land(w);
         world_run(w, 60 * W_MS); /* the watch shows it */
         cr_assert_str_eq(world_state(w, 0), "Retrying");
         world_end(w, flow);
         world_run(w, W_SEC);
         cr_assert_str_eq(world_state(w, 0), "Idle");
-        struct contract_claim *k = claim_of(w);
+        struct contract_claim *k = world_claim(w, world_claim_name(w));
         cr_assert_not_null(k);
         cr_assert_eq(k->spec.epoch, takeover ? 2 : 1);
         cr_assert_neq(k->spec.release_time, 0, "held by this process, with no session");
@@ -52,14 +38,15 @@ Test(session_late, seen_by_the_watch_and_then_the_api_goes_away)
     struct world *w = world_usual(1);
     w->node[0].write_fault[CONTRACT_CLAIM] = W_LATE;
     uint64_t flow = world_connect(w, 0, W_URI);
-    until_state(w, "Retrying");
+    world_until_conn(w, "Retrying", 2 * W_SEC);
     world_land(w);
     world_run(w, 60 * W_MS);
     w->node[0].read_fault[CONTRACT_CLAIM] = W_DOWN;
     world_run(w, 2 * W_SEC);
     cr_assert_eq(world_flow(w, flow)->status, 503, "%s", world_flow(w, flow)->reason);
     cr_assert_str_eq(world_state(w, 0), "Idle");
-    cr_assert_neq(claim_of(w)->spec.release_time, 0, "held by this process, with no session");
+    cr_assert_neq(world_claim(w, world_claim_name(w))->spec.release_time, 0,
+                  "held by this process, with no session");
     world_free(w);
 }
 
@@ -74,13 +61,13 @@ Test(session_late, an_answer_that_the_watch_has_overtaken_is_read_again)
     w->node[0].foundation_down = true;
     w->node[0].write_fault[CONTRACT_CLAIM] = W_LATE;
     uint64_t flow = world_connect(w, 0, W_URI);
-    until_state(w, "Retrying");
+    world_until_conn(w, "Retrying", 2 * W_SEC);
     world_land(w);
     w->node[0].read_fault[CONTRACT_CLAIM] = W_SLOW;
-    until_state(w, "Checking");
+    world_until_conn(w, "Checking", 2 * W_SEC);
     w->node[0].foundation_down = false;
     world_run(w, 3 * W_SEC);
-    cr_assert_eq(claim_of(w)->status.gate.state, CONTRACT_GATE_OPEN);
+    cr_assert_eq(world_claim(w, world_claim_name(w))->status.gate.state, CONTRACT_GATE_OPEN);
     cr_assert_eq(world_flow(w, flow)->status, 200, "%s, %d %s", world_state(w, 0),
                  world_flow(w, flow)->status, world_flow(w, flow)->reason);
     world_free(w);
@@ -95,34 +82,35 @@ Test(session_late, a_takeover_that_the_watch_shows_neither_now_nor_later_is_not_
     world_end(w, world_session(w, 0)->flow);
     world_run(w, 3 * W_SEC);
     struct session_conn *n = session_conn_find(w->node[0].core, "acme.site1");
-    n->cached_uid = claim_of(w)->meta.uid; /* epoch 1 was shown before its write was answered */
-    base_copy(n->cached_rv, sizeof n->cached_rv, claim_of(w)->meta.rv);
+    n->cached_uid =
+        world_claim(w, world_claim_name(w))->meta.uid; /* epoch 1 was shown before its write was answered */
+    base_copy(n->cached_rv, sizeof n->cached_rv, world_claim(w, world_claim_name(w))->meta.rv);
 
     w->node[0].watch_silent[CONTRACT_CLAIM] = true;
     w->node[0].write_fault[CONTRACT_CLAIM] = W_LATE;
     (void)world_connect(w, 0, W_URI);
-    until_state(w, "Retrying");
+    world_until_conn(w, "Retrying", 2 * W_SEC);
     world_land(w);
     w->node[0].read_fault[CONTRACT_CLAIM] = W_SLOW;
-    until_state(w, "Checking");
+    world_until_conn(w, "Checking", 2 * W_SEC);
     world_run(w, 100 * W_MS);
-    cr_assert_eq(claim_of(w)->spec.epoch, 2);
-    claim_of(w)->spec.epoch = 3;
-    claim_of(w)->spec.lease_uuid = world_uuid(w);
-    claim_of(w)->spec.holder.process_id = world_uuid(w);
-    (void)base_copy(claim_of(w)->spec.holder.node, CONTRACT_NAME_SIZE, "edge9");
-    world_touch(w, world_get(w, claim_of(w)->meta.name));
+    cr_assert_eq(world_claim(w, world_claim_name(w))->spec.epoch, 2);
+    world_claim(w, world_claim_name(w))->spec.epoch = 3;
+    world_claim(w, world_claim_name(w))->spec.lease_uuid = world_uuid(w);
+    world_claim(w, world_claim_name(w))->spec.holder.process_id = world_uuid(w);
+    (void)base_copy(world_claim(w, world_claim_name(w))->spec.holder.node, CONTRACT_NAME_SIZE, "edge9");
+    world_touch(w, world_get(w, world_claim(w, world_claim_name(w))->meta.name));
     world_relist(w, 0);
     world_run(w, 100 * W_MS);
     w->node[0].watch_silent[CONTRACT_CLAIM] = false;
-    until_state(w, "Waiting");
+    world_until_conn(w, "Waiting", 2 * W_SEC);
     cr_assert_eq(n->claim.epoch, 2);
     for (int k = 0; k < 5; k++) { /* somebody always waits */
         world_run(w, 3 * W_SEC);
         (void)world_connect(w, 0, W_URI);
     }
     cr_assert_neq(n->claim.epoch, 2, "%s", world_state(w, 0));
-    cr_assert_eq(claim_of(w)->spec.epoch, 4, "taken over, in its turn");
+    cr_assert_eq(world_claim(w, world_claim_name(w))->spec.epoch, 4, "taken over, in its turn");
     world_free(w);
 }
 
@@ -130,14 +118,10 @@ Test(session_late, a_takeover_that_the_watch_shows_neither_now_nor_later_is_not_
 static uint64_t binding_goes(struct world *w)
 {
     uint64_t flow = world_connect(w, 0, W_URI);
-    until_state(w, "Claiming");
+    world_until_conn(w, "Claiming", 2 * W_SEC);
     struct contract_object o = *world_get(w, "acme.site1");
     base_fmt(o.u.meta.rv, sizeof o.u.meta.rv, "%llu", (unsigned long long)++w->rv);
-    struct session_in in = {.ev = SESSION_EV_ROW};
-    in.u.row.kind = CONTRACT_BINDING;
-    in.u.row.object = &o;
-    in.u.row.deleted = true;
-    world_event(w, 0, &in);
+    world_shown(w, &o, true);
     cr_assert_str_eq(world_state(w, 0), "Claiming", "what was sent is seen through");
     return flow;
 }
@@ -166,12 +150,13 @@ Test(session_late, a_claim_that_is_overtaken_for_a_binding_that_is_gone)
     struct session_conn *n = session_conn_find(w->node[0].core, "acme.site1");
     w->node[0].watch_silent[CONTRACT_CLAIM] = true;
     uint64_t flow = binding_goes(w);
-    n->cached_uid = claim_of(w)->meta.uid;
+    n->cached_uid = world_claim(w, world_claim_name(w))->meta.uid;
     base_fmt(n->cached_rv, sizeof n->cached_rv, "%llu", (unsigned long long)w->rv + 1000);
     world_run(w, W_SEC);
     cr_assert_eq(world_flow(w, flow)->status, 403, "%s", world_flow(w, flow)->reason);
-    cr_assert_eq(claim_of(w)->spec.epoch, 2);
-    cr_assert_neq(claim_of(w)->spec.release_time, 0, "held by this process, with no session");
+    cr_assert_eq(world_claim(w, world_claim_name(w))->spec.epoch, 2);
+    cr_assert_neq(world_claim(w, world_claim_name(w))->spec.release_time, 0,
+                  "held by this process, with no session");
     world_free(w);
 }
 
@@ -189,7 +174,7 @@ Test(session_late, an_absence_that_the_watch_has_overtaken_is_read_again)
     world_delete(w, "acme.site1");
     w->node[0].read_fault[CONTRACT_BINDING] = W_SLOW;
     uint64_t flow = world_connect(w, 0, W_URI);
-    until_state(w, "Reading");
+    world_until_conn(w, "Reading", 2 * W_SEC);
     world_run(w, 100 * W_MS);
     w->node[0].watch_silent[CONTRACT_BINDING] = false;
     world_put(w, &was);
@@ -223,19 +208,19 @@ Test(session_late, an_epoch_that_was_closed_before_it_opened_is_given_back)
     world_run(w, 3 * W_SEC);
     w->node[0].foundation_down = true;
     uint64_t flow = world_connect(w, 0, W_URI);
-    until_state(w, "Waiting");
-    int64_t epoch = claim_of(w)->spec.epoch;
-    claim_of(w)->status.closed_epoch = epoch;
+    world_until_conn(w, "Waiting", 2 * W_SEC);
+    int64_t epoch = world_claim(w, world_claim_name(w))->spec.epoch;
+    world_claim(w, world_claim_name(w))->status.closed_epoch = epoch;
     for (size_t i = 0; i < w->n_obj; i++)
         if (w->obj[i].kind == CONTRACT_CLAIM)
             world_touch(w, &w->obj[i]);
     world_run(w, W_SEC);
     cr_assert_eq(world_flow(w, flow)->status, 503, "%s", world_state(w, 0));
     cr_assert_not_null(strstr(world_flow(w, flow)->reason, "ClaimClosed"), "%s", world_flow(w, flow)->reason);
-    cr_assert_neq(claim_of(w)->spec.release_time, 0);
+    cr_assert_neq(world_claim(w, world_claim_name(w))->spec.release_time, 0);
     w->node[0].foundation_down = false;
     world_run(w, W_SEC);
     cr_assert_eq(world_session(w, 0)->status, 200);
-    cr_assert_eq(claim_of(w)->spec.epoch, epoch + 1);
+    cr_assert_eq(world_claim(w, world_claim_name(w))->spec.epoch, epoch + 1);
     world_free(w);
 }

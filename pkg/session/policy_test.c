@@ -8,43 +8,15 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static bool refused_with(const struct w_flow *f, int status, const char *reason)
-{
-    return f->status == status && strncmp(f->reason, reason, strlen(reason)) == 0 &&
-           f->reason[strlen(reason)] == ':';
-}
-
-static bool answered(struct world *w, void *arg)
-{
-    return world_flow(w, *(uint64_t *)arg)->status != 0;
-}
-
 static struct w_flow *until_answered(struct world *w, uint64_t flow)
 {
-    cr_assert_geq(world_until(w, 15 * W_SEC, answered, &flow), 0, "no answer");
+    cr_assert_geq(world_until(w, 15 * W_SEC, world_answered, &flow), 0, "no answer");
     return world_flow(w, flow);
 }
 
 static struct w_flow *token_session(struct world *w, int node)
 {
     return until_answered(w, world_connect_token(w, node, W_USER));
-}
-
-static bool has_claim(struct world *w)
-{
-    for (size_t i = 0; i < w->n_obj; i++)
-        if (w->obj[i].kind == CONTRACT_CLAIM)
-            return true;
-    return false;
-}
-
-static struct contract_claim *the_claim(struct world *w)
-{
-    size_t i = 0;
-    while (i + 1 < w->n_obj && w->obj[i].kind != CONTRACT_CLAIM)
-        i++;
-    cr_assert_eq(w->obj[i].kind, CONTRACT_CLAIM, "there is no claim");
-    return &w->obj[i].u.claim;
 }
 
 static bool closed(struct world *w, void *arg)
@@ -161,12 +133,12 @@ Test(session_policy, refusals_at_the_door_touch_nothing)
         unsigned before = n->writes[CONTRACT_CLAIM] + n->writes[CONTRACT_BINDING];
         uint64_t flow = rows[i].token ? world_connect_token(w, 0, W_USER) : world_connect(w, 0, W_URI);
         struct w_flow *f = until_answered(w, flow);
-        cr_assert(refused_with(f, rows[i].status, rows[i].reason), "%s: %d %s", rows[i].what, f->status,
+        cr_assert(world_refused(f, rows[i].status, rows[i].reason), "%s: %d %s", rows[i].what, f->status,
                   f->reason);
         cr_assert_eq(f->retry_after, rows[i].retry_after, "%s", rows[i].what);
         cr_assert_eq(recorded(n, rows[i].reason), 1, "%s: recorded once", rows[i].what);
         world_run(w, W_SEC);
-        cr_assert(!has_claim(w), "%s", rows[i].what);
+        cr_assert(!world_has_claim(w), "%s", rows[i].what);
         if (rows[i].question != AUTHORITY_ASK_ACQUIRE) /* before that the reservation is made */
             cr_assert_eq(n->writes[CONTRACT_CLAIM] + n->writes[CONTRACT_BINDING], before, "%s", rows[i].what);
         /* and the way is free as soon as the authority says so */
@@ -209,7 +181,7 @@ Test(session_policy, credentials_that_are_none)
                                                 .correlation.b = {1}};
         base_copy(in.u.request.uri, sizeof in.u.request.uri, rows[i].uri);
         cr_assert_eq(session_core_step(w->node[0].core, &in, out), BASE_OK);
-        /* recorded before it is answered, and nothing else happens */
+        /* recorded before it is world_answered, and nothing else happens */
         unsigned audit = 99, refuse = 99;
         for (unsigned k = 0; k < out->n_fx; k++) {
             const struct session_fx *fx = &out->fx[k];
@@ -288,14 +260,14 @@ Test(session_policy, takeover_needs_permission_for_the_observed_epoch)
         struct w_flow *b = world_session(w, 1);
         a = world_flow(w, a->flow);
         if (no[i] == AUTHORITY_DENIED) {
-            cr_assert(refused_with(b, 403, "TakeoverNotPermitted"), "%d %s", b->status, b->reason);
+            cr_assert(world_refused(b, 403, "TakeoverNotPermitted"), "%d %s", b->status, b->reason);
             cr_assert_not_null(strstr(b->reason, "(observed epoch 1)"), "%s", b->reason);
             cr_assert_eq(w->node[1].last_audit[SESSION_AUDIT_REJECT].epoch, 1);
         } else {
-            cr_assert(refused_with(b, 503, "AuthorizationUnavailable"), "%d %s", b->status, b->reason);
+            cr_assert(world_refused(b, 503, "AuthorizationUnavailable"), "%d %s", b->status, b->reason);
         }
         world_run(w, 5 * W_SEC);
-        cr_assert_eq(the_claim(w)->spec.epoch, 1);
+        cr_assert_eq(world_the_claim(w)->u.claim.spec.epoch, 1);
         cr_assert(world_passes(w, a), "the holder never noticed");
         cr_assert_eq(w->node[1].audits[SESSION_AUDIT_TAKEOVER], 0, "no takeover was decided");
         world_free(w);
@@ -304,7 +276,7 @@ Test(session_policy, takeover_needs_permission_for_the_observed_epoch)
 
 static void move_on(struct world *w)
 {
-    struct contract_object *o = world_get(w, the_claim(w)->meta.name);
+    struct contract_object *o = world_get(w, world_the_claim(w)->u.claim.meta.name);
     struct contract_claim_spec *s = &o->u.claim.spec;
     s->previous.epoch = s->epoch;
     s->previous.boot_id = s->holder.boot_id;
@@ -329,7 +301,7 @@ Test(session_policy, permission_for_one_epoch_is_none_for_the_next)
     cr_assert_eq(f->status, 200, "%s", f->reason);
     cr_assert_eq(w->node[1].authority.asked[AUTHORITY_ASK_TAKEOVER], 2, "asked again");
     cr_assert_eq(w->node[1].authority.last[AUTHORITY_ASK_TAKEOVER].epoch, 2);
-    cr_assert_eq(the_claim(w)->spec.epoch, 3);
+    cr_assert_eq(world_the_claim(w)->u.claim.spec.epoch, 3);
     world_free(w);
 }
 
@@ -369,9 +341,9 @@ Test(session_policy, a_newer_request_beside_the_record_needs_its_own_permission)
         cr_assert_eq(n->authority.asked[AUTHORITY_ASK_ACQUIRE], 2, "it was asked about");
         cr_assert_str_eq(n->authority.last[AUTHORITY_ASK_ACQUIRE].identity, W_USER);
         if (denied) {
-            cr_assert(refused_with(f, 403, "NotPermitted"), "%d %s", f->status, f->reason);
+            cr_assert(world_refused(f, 403, "NotPermitted"), "%d %s", f->status, f->reason);
             world_run(w, 5 * W_SEC);
-            cr_assert_not(has_claim(w));
+            cr_assert_not(world_has_claim(w));
         } else {
             cr_assert_eq(f->status, 200, "%s", f->reason);
         }
@@ -387,14 +359,14 @@ Test(session_policy, a_refused_request_does_not_touch_the_open_session)
     struct w_flow *a = world_session(w, 0);
     w->node[0].authority.verdict[AUTHORITY_ASK_CONNECT] = AUTHORITY_DENIED;
     struct w_flow *b = world_session(w, 0);
-    cr_assert(refused_with(b, 403, "NotPermitted"), "%s", b->reason);
+    cr_assert(world_refused(b, 403, "NotPermitted"), "%s", b->reason);
     w->node[0].authority.verdict[AUTHORITY_ASK_CONNECT] = 0;
     w->node[0].authority.verdict[AUTHORITY_ASK_IDENTITY] = AUTHORITY_DENIED;
     b = token_session(w, 0);
-    cr_assert(refused_with(b, 401, "Unauthenticated"), "%s", b->reason);
+    cr_assert(world_refused(b, 401, "Unauthenticated"), "%s", b->reason);
     w->node[0].authority.silent = true;
     b = world_session(w, 0);
-    cr_assert(refused_with(b, 503, "AuthorizationUnavailable"), "%s", b->reason);
+    cr_assert(world_refused(b, 503, "AuthorizationUnavailable"), "%s", b->reason);
     cr_assert_leq(b->answered - b->asked, 5 * W_SEC);
     a = world_flow(w, a->flow);
     cr_assert(world_passes(w, a) && !a->stopped);
@@ -438,7 +410,7 @@ Test(session_policy, an_answer_of_no_ends_that_session_only)
         if (rows[i].token) {
             cr_assert(world_passes(w, world_flow(w, other->flow)), "row %zu: the other goes on", i);
             f = token_session(w, 0);
-            cr_assert(refused_with(f, rows[i].status, rows[i].door), "row %zu: %d %s", i, f->status,
+            cr_assert(world_refused(f, rows[i].status, rows[i].door), "row %zu: %d %s", i, f->status,
                       f->reason);
         }
         world_free(w);
@@ -541,7 +513,7 @@ Test(session_policy, what_changes_while_it_is_asked_about_is_asked_again)
     b->u.binding.spec.suspended = true;
     world_touch(w, b);
     f = until_answered(w, flow);
-    cr_assert(refused_with(f, 403, "Suspended"), "%d %s", f->status, f->reason);
+    cr_assert(world_refused(f, 403, "Suspended"), "%d %s", f->status, f->reason);
     world_free(w);
 }
 
@@ -571,10 +543,10 @@ Test(session_policy, the_door_has_a_limit)
     for (unsigned i = 0; i < SESSION_GUESTS; i++)
         cr_assert_eq(world_flow(w, world_connect_token(w, 0, W_USER))->status, 0);
     struct w_flow *f = world_flow(w, world_connect_token(w, 0, W_USER));
-    cr_assert(refused_with(f, 503, "Overloaded") && f->retry_after > 0, "%d %s", f->status, f->reason);
+    cr_assert(world_refused(f, 503, "Overloaded") && f->retry_after > 0, "%d %s", f->status, f->reason);
     world_run(w, 5 * W_SEC);
     for (unsigned i = 0; i < SESSION_GUESTS; i++)
-        cr_assert(refused_with(&w->flow[i], 503, "AuthorizationUnavailable"), "%s", w->flow[i].reason);
+        cr_assert(world_refused(&w->flow[i], 503, "AuthorizationUnavailable"), "%s", w->flow[i].reason);
     n->authority.silent = false;
     cr_assert_eq(token_session(w, 0)->status, 200);
     world_free(w);
@@ -586,10 +558,10 @@ Test(session_policy, a_drain_empties_the_door)
     w->node[0].authority.silent = true;
     uint64_t a = world_connect_token(w, 0, W_USER), b = world_connect(w, 0, W_URI);
     world_event(w, 0, &(struct session_in){.ev = SESSION_EV_DRAIN});
-    cr_assert(refused_with(world_flow(w, a), 503, "Draining"));
-    cr_assert(refused_with(world_flow(w, b), 503, "Draining"));
+    cr_assert(world_refused(world_flow(w, a), 503, "Draining"));
+    cr_assert(world_refused(world_flow(w, b), 503, "Draining"));
     uint64_t c = world_connect_token(w, 0, W_USER);
-    cr_assert(refused_with(world_flow(w, c), 503, "Draining"));
+    cr_assert(world_refused(world_flow(w, c), 503, "Draining"));
     world_run(w, 5 * W_SEC);
     cr_assert(w->node[0].drained);
     world_free(w);
@@ -662,12 +634,12 @@ Test(session_rows, own_released_row_comes_back_by_takeover_with_its_epoch)
     struct w_flow *f = world_session(w, 0);
     world_end(w, f->flow);
     world_run(w, 5 * W_SEC);
-    cr_assert_neq(the_claim(w)->spec.release_time, 0);
+    cr_assert_neq(world_the_claim(w)->u.claim.spec.release_time, 0);
     unsigned acquires = w->node[0].audits[SESSION_AUDIT_ACQUIRE],
              takeovers = w->node[0].audits[SESSION_AUDIT_TAKEOVER];
     f = world_session(w, 0);
     cr_assert_eq(f->status, 200);
-    cr_assert_eq(the_claim(w)->spec.epoch, 2);
+    cr_assert_eq(world_the_claim(w)->u.claim.spec.epoch, 2);
     cr_assert_eq(w->node[0].audits[SESSION_AUDIT_ACQUIRE], acquires, "never an ordinary acquire");
     cr_assert_eq(w->node[0].audits[SESSION_AUDIT_TAKEOVER], takeovers + 1);
     cr_assert_eq(w->node[0].last_audit[SESSION_AUDIT_TAKEOVER].epoch, 2);
@@ -716,7 +688,7 @@ Test(session_rows, denied_takeover_names_the_observed_epoch)
     world_touch(w, b);
     world_run(w, 100 * W_MS);
     struct w_flow *f = world_session(w, 1);
-    cr_assert(refused_with(f, 503, "TakeoverDenied"), "%d %s", f->status, f->reason);
+    cr_assert(world_refused(f, 503, "TakeoverDenied"), "%d %s", f->status, f->reason);
     cr_assert_not_null(strstr(f->reason, "(observed epoch 1)"), "%s", f->reason);
     cr_assert_eq(w->node[1].last_audit[SESSION_AUDIT_REJECT].epoch, 1);
     cr_assert(world_passes(w, world_flow(w, a->flow)));

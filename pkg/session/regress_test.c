@@ -11,32 +11,9 @@
 
 #define W_REGRESS (32600 * W_MS) /* W of the default timing is a little above 32.56 s */
 
-static bool said(const struct w_node *n, const char *reason)
-{
-    for (unsigned i = 0; i < n->by_reason_n; i++)
-        if (strcmp(n->by_reason[i], reason) == 0)
-            return true;
-    return false;
-}
-
-static bool is_ready(struct world *w, void *arg)
-{
-    (void)arg;
-    return w->node[0].ready;
-}
-
 static unsigned rows_written(const struct w_node *n)
 {
     return n->writes[CONTRACT_INSTANCE] + n->writes[CONTRACT_CLAIM] + n->writes[CONTRACT_ATTACHMENT];
-}
-
-static struct contract_object *claim_of(struct world *w)
-{
-    for (size_t i = 0; i < w->n_obj; i++)
-        if (w->obj[i].kind == CONTRACT_CLAIM)
-            return &w->obj[i];
-    cr_assert_fail("no claim");
-    return &w->obj[0];
 }
 
 /* From a restore until the wait is over: closed, not ready, nothing written; then back by itself. */
@@ -50,7 +27,7 @@ static void closes_and_comes_back(struct world *w, base_time wait)
     world_run(w, wait - 200 * W_MS);
     cr_assert(!n->ready);
     cr_assert_eq(rows_written(n), before, "a row was taken before the wait was over");
-    cr_assert_geq(world_until(w, 3 * W_SEC, is_ready, NULL), 0, "not back: %s", n->ready_reason);
+    cr_assert_geq(world_until(w, 3 * W_SEC, world_is_ready, NULL), 0, "not back: %s", n->ready_reason);
     struct w_flow *f = world_session(w, 0);
     cr_assert_eq(f->status, 200, "%s", f->reason);
     cr_assert(world_passes(w, f));
@@ -67,7 +44,7 @@ Test(session_regress, everything_closes_and_comes_back_after_the_wait)
     world_run(w, 20 * W_MS);
     cr_assert_eq(f->deadline, -1, "the session goes on");
     cr_assert(f->closed);
-    cr_assert(said(&w->node[0], "EpochRegressed"));
+    cr_assert(world_said(&w->node[0], "EpochRegressed"));
     cr_assert_eq(w->node[0].tun_closes, 1u);
     closes_and_comes_back(w, W_REGRESS);
     free(s);
@@ -148,7 +125,7 @@ Test(session_regress, waits_for_the_longest_lease_that_was_seen)
     struct world *w = world_usual(1);
     struct w_flow *f = world_session(w, 0);
     cr_assert_eq(f->status, 200);
-    struct contract_object *o = claim_of(w);
+    struct contract_object *o = world_the_claim(w);
     o->u.claim.spec.max_lease_seconds = 60;
     world_touch(w, o);
     world_run(w, W_SEC);
@@ -172,7 +149,7 @@ Test(session_regress, a_longer_lease_that_is_seen_late)
         world_restore(w, s, false);
         world_run(w, contract_wait(&w->node[0].cfg.timing, LEASE_SECONDS_MAX / 4));
         cr_assert(w->node[0].ready, "%s", w->node[0].ready_reason);
-        struct contract_object *o = claim_of(w);
+        struct contract_object *o = world_the_claim(w);
         o->u.claim.spec.max_lease_seconds = LEASE_SECONDS_MAX;
         world_touch(w, o);
         world_run(w, 100 * W_MS);
@@ -202,7 +179,7 @@ Test(session_regress, a_longer_lease_that_is_seen_late)
 enum row { INSTANCE_EPOCH, INSTANCE_OWNER, CLAIM_EPOCH, CLAIM_LEASE, ROWS };
 static void goes_back(struct world *w, enum row r)
 {
-    struct contract_object *i = world_get(w, "masque.edge1"), *k = claim_of(w);
+    struct contract_object *i = world_get(w, "masque.edge1"), *k = world_the_claim(w);
     switch (r) {
     case INSTANCE_EPOCH:
         i->u.instance.spec.epoch--;
@@ -230,13 +207,13 @@ Test(session_regress, a_row_of_an_epoch_that_was_seen_closes_everything)
         struct world *w = world_usual(1);
         world_agent_kill(w, 0);
         world_agent_start(w, 0); /* instance epoch 2 */
-        cr_assert_geq(world_until(w, 5 * W_SEC, is_ready, NULL), 0);
+        cr_assert_geq(world_until(w, 5 * W_SEC, world_is_ready, NULL), 0);
         uint64_t first = world_session(w, 0)->flow;
         world_end(w, first);
         world_run(w, 2 * W_SEC);
         struct w_flow *f = world_session(w, 0); /* claim epoch 2 */
         cr_assert_eq(f->status, 200);
-        cr_assert_eq(claim_of(w)->u.claim.spec.epoch, 2);
+        cr_assert_eq(world_the_claim(w)->u.claim.spec.epoch, 2);
         world_run(w, W_SEC);
         goes_back(w, r);
         world_run(w, 50 * W_MS);
@@ -261,7 +238,7 @@ Test(session_regress, an_answer_below_what_was_seen_before_it_was_asked_for)
     base_copy(i->u.meta.rv, sizeof i->u.meta.rv, "7"); /* an older row with the same content */
     world_run(w, 11 * W_SEC);
     cr_assert_eq(f->deadline, -1);
-    cr_assert(said(&w->node[0], "EpochRegressed"));
+    cr_assert(world_said(&w->node[0], "EpochRegressed"));
     world_free(w);
 }
 
@@ -315,7 +292,7 @@ Test(session_regress, a_read_below_what_was_seen_before_it_was_sent)
                 }
             }
             world_run(w, W_SEC);
-            cr_assert_eq(said(n, "EpochRegressed") || !n->ready, i == BACK, "%s %d: %s",
+            cr_assert_eq(world_said(n, "EpochRegressed") || !n->ready, i == BACK, "%s %d: %s",
                          contract_kind_plural(k), i, n->ready_reason);
             world_free(w);
         }
@@ -489,7 +466,7 @@ Test(session_regress, in_every_state_of_the_instance)
     }
     for (base_time ms = 0; ms < 12; ms++) { /* RELEASING, RELEASED */
         world_agent_start(w, 0);
-        cr_assert_geq(world_until(w, 5 * W_SEC, is_ready, NULL), 0);
+        cr_assert_geq(world_until(w, 5 * W_SEC, world_is_ready, NULL), 0);
         world_event(w, 0, &(struct session_in){.ev = SESSION_EV_DRAIN});
         world_run(w, ms * W_MS);
         world_event(w, 0, &regressed);

@@ -8,13 +8,6 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static struct session_conn *conn_of(struct world *w)
-{
-    struct session_conn *n = session_conn_find(w->node[0].core, "acme.site1");
-    cr_assert_not_null(n);
-    return n;
-}
-
 static const struct contract_cond *ready(struct world *w, const char *name)
 {
     return &world_get(w, name)->u.binding.status.ready;
@@ -24,8 +17,8 @@ Test(session_report, a_condition_without_a_time_gets_one)
 {
     struct world *w = world_usual(1);
     (void)world_session(w, 0);
-    conn_of(w)->b.ready = true;
-    conn_of(w)->b.ready_since = 0;
+    world_conn(w, "acme.site1")->b.ready = true;
+    world_conn(w, "acme.site1")->b.ready_since = 0;
     base_wall opened = w->wall0 + w->now / BASE_US;
     world_run(w, 3 * W_SEC);
     cr_assert_str_eq(ready(w, "acme.site1")->reason, "SessionOpen");
@@ -47,10 +40,10 @@ Test(session_report, nothing_is_written_to_a_binding_that_is_gone_or_goes)
         } else {
             world_delete(w, "acme.site1");
         }
-        cr_assert(conn_of(w)->report.due, "it was about to be written");
+        cr_assert(world_conn(w, "acme.site1")->report.due, "it was about to be written");
         world_run(w, 5 * W_SEC);
         cr_assert_str_eq(world_state(w, 0), "Retired");
-        cr_assert_not(conn_of(w)->report.due);
+        cr_assert_not(world_conn(w, "acme.site1")->report.due);
         cr_assert_eq(w->node[0].writes[CONTRACT_BINDING], writes);
         world_free(w);
     }
@@ -60,11 +53,7 @@ Test(session_report, nothing_is_written_to_a_binding_that_is_gone_or_goes)
 Test(session_report, two_ambiguous_identities_are_said_once)
 {
     struct world *w = world_usual(1);
-    struct contract_object *b = world_get(w, "acme.site1");
-    b->u.binding.spec.n_identities = 2;
-    b->u.binding.spec.identities[1] = b->u.binding.spec.identities[0];
-    base_copy(b->u.binding.spec.identities[1].value, 64, "spiffe://acme/second");
-    world_touch(w, b);
+    world_second_identity(w, "spiffe://acme/second");
     (void)world_binding(w, "acme", "one", "svc-a", W_URI);
     (void)world_binding(w, "acme", "two", "svc-a", "spiffe://acme/second");
     world_run(w, 10 * W_SEC);
@@ -91,9 +80,9 @@ Test(session_report, an_ambiguous_identity_waits_for_its_turn)
             w->node[0].write_fault[CONTRACT_BINDING] = W_NO_ANSWER;
             w->node[0].fault_skip = 1; /* the reservation */
             (void)world_session(w, 0);
-            for (int i = 0; i < 3000 && conn_of(w)->report.ask == 0; i++)
+            for (int i = 0; i < 3000 && world_conn(w, "acme.site1")->report.ask == 0; i++)
                 world_run(w, W_MS);
-            cr_assert_neq(conn_of(w)->report.ask, 0);
+            cr_assert_neq(world_conn(w, "acme.site1")->report.ask, 0);
         } else {
             w->node[0].core->listed[CONTRACT_BINDING] = false;
         }
@@ -105,11 +94,12 @@ Test(session_report, an_ambiguous_identity_waits_for_its_turn)
             cr_assert_eq(w->node[0].writes[CONTRACT_BINDING], writes);
             w->node[0].core->listed[CONTRACT_BINDING] = true;
         } else {
-            uint64_t ask = conn_of(w)->report.ask;
+            uint64_t ask = world_conn(w, "acme.site1")->report.ask;
             for (int i = 0; i < 10; i++) { /* looked at again and again */
                 world_touch(w, world_get(w, "acme.site1"));
                 world_run(w, 500 * W_MS);
-                cr_assert_eq(conn_of(w)->report.ask, ask, "one write of a binding at a time");
+                cr_assert_eq(world_conn(w, "acme.site1")->report.ask, ask,
+                             "one write of a binding at a time");
             }
         }
         world_run(w, 10 * W_SEC);
@@ -126,11 +116,11 @@ Test(session_report, a_refusal_of_an_ambiguous_identity_leaves_the_condition)
     w->node[0].audit_fails = true;
     struct w_flow *f = world_session(w, 0);
     cr_assert_eq(f->status, 503);
-    cr_assert(conn_of(w)->report.sick);
+    cr_assert(world_conn(w, "acme.site1")->report.sick);
     w->node[0].audit_fails = false;
     (void)world_binding(w, "acme", "twin", "svc-a", W_URI);
     world_run(w, 1200 * W_MS);
-    cr_assert_not(conn_of(w)->report.due);
+    cr_assert_not(world_conn(w, "acme.site1")->report.due);
     cr_assert_str_neq(ready(w, "acme.site1")->reason, "AuditUnavailable");
     world_run(w, 10 * W_SEC);
     cr_assert_str_eq(ready(w, "acme.site1")->reason, "AmbiguousIdentity");
@@ -143,10 +133,10 @@ Test(session_report, a_second_refusal_is_not_reported_again)
     w->node[0].audit_fails = true;
     for (int i = 0; i < 3; i++)
         cr_assert_eq(world_session(w, 0)->status, 503);
-    base_time at = conn_of(w)->report.at;
-    cr_assert(conn_of(w)->report.due);
+    base_time at = world_conn(w, "acme.site1")->report.at;
+    cr_assert(world_conn(w, "acme.site1")->report.due);
     cr_assert_eq(world_session(w, 0)->status, 503);
-    cr_assert_eq(conn_of(w)->report.at, at, "nor put off");
+    cr_assert_eq(world_conn(w, "acme.site1")->report.at, at, "nor put off");
     unsigned writes = w->node[0].writes[CONTRACT_BINDING];
     world_run(w, 3 * W_SEC);
     cr_assert_eq(w->node[0].writes[CONTRACT_BINDING], writes + 1);
@@ -161,12 +151,12 @@ Test(session_report, a_conflict_when_there_is_newer_news)
     struct world *w = world_usual(1);
     struct w_flow *f = world_session(w, 0);
     w->node[0].write_fault[CONTRACT_BINDING] = W_CONFLICT;
-    for (int i = 0; i < 3000 && conn_of(w)->report.ask == 0; i++)
+    for (int i = 0; i < 3000 && world_conn(w, "acme.site1")->report.ask == 0; i++)
         world_run(w, W_MS);
-    cr_assert_neq(conn_of(w)->report.ask, 0);
+    cr_assert_neq(world_conn(w, "acme.site1")->report.ask, 0);
     world_end(w, f->flow);
     world_run(w, 2 * W_MS);
-    cr_assert(conn_of(w)->report.due && conn_of(w)->report.closed);
+    cr_assert(world_conn(w, "acme.site1")->report.due && world_conn(w, "acme.site1")->report.closed);
     unsigned writes = w->node[0].writes[CONTRACT_BINDING];
     world_run(w, 5 * W_SEC);
     cr_assert_eq(w->node[0].writes[CONTRACT_BINDING], writes + 1, "once, not also for the conflict");

@@ -4,22 +4,13 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static const char *claim_name(struct world *w)
-{
-    static char name[CONTRACT_NAME_SIZE];
-    struct contract_object *b = world_get(w, "acme.site1");
-    cr_assert(b && b->u.binding.status.has_prefix);
-    contract_claim_name(name, &b->u.binding.status.prefix);
-    return name;
-}
-
 Test(session_story, first_connect_to_release)
 {
     struct world *w = world_usual(1);
     struct w_flow *f = world_session(w, 0);
     cr_assert_eq(f->status, 200, "%s", f->reason);
     cr_assert(world_passes(w, f));
-    struct contract_claim *k = world_claim(w, claim_name(w));
+    struct contract_claim *k = world_claim(w, world_claim_name(w));
     cr_assert_not_null(k);
     cr_assert_eq(k->spec.epoch, 1);
     cr_assert_eq(k->spec.release_time, 0);
@@ -28,17 +19,11 @@ Test(session_story, first_connect_to_release)
     cr_assert(world_passes(w, f), "renewals and proofs keep it going");
     world_end(w, f->flow);
     world_run(w, 1 * W_SEC);
-    k = world_claim(w, claim_name(w));
+    k = world_claim(w, world_claim_name(w));
     cr_assert_neq(k->spec.release_time, 0);
     cr_assert_eq(k->status.closed_epoch, 1);
     cr_assert_str_eq(world_state(w, 0), "Idle");
     world_free(w);
-}
-
-static bool drained(struct world *w, void *arg)
-{
-    (void)arg;
-    return w->node[0].drained;
 }
 
 Test(session_story, drain_releases_everything_then_the_instance)
@@ -50,8 +35,8 @@ Test(session_story, drain_releases_everything_then_the_instance)
     cr_assert(!world_passes(w, f));
     uint64_t late = world_connect(w, 0, W_URI);
     cr_assert_eq(world_flow(w, late)->status, 503);
-    cr_assert_geq(world_until(w, 2 * W_SEC, drained, NULL), 0);
-    cr_assert_neq(world_claim(w, claim_name(w))->spec.release_time, 0);
+    cr_assert_geq(world_until(w, 2 * W_SEC, world_drained, NULL), 0);
+    cr_assert_neq(world_claim(w, world_claim_name(w))->spec.release_time, 0);
     struct contract_object *i = world_get(w, "masque.edge1");
     cr_assert_neq(i->u.instance.spec.release_time, 0);
     cr_assert(i->u.instance.spec.draining);
@@ -78,8 +63,8 @@ Test(session_story, reconnect_on_the_same_node_is_a_takeover)
     f = world_session(w, 0);
     cr_assert_eq(f->status, 200, "%s", f->reason);
     cr_assert(base_prefix_eq(&first, &f->admit.u.admit.prefix));
-    cr_assert_eq(world_claim(w, claim_name(w))->spec.epoch, 2);
-    cr_assert_eq(world_claim(w, claim_name(w))->spec.previous.epoch, 1);
+    cr_assert_eq(world_claim(w, world_claim_name(w))->spec.epoch, 2);
+    cr_assert_eq(world_claim(w, world_claim_name(w))->spec.previous.epoch, 1);
     cr_assert_eq(f->admit.u.admit.generation, 2);
     world_free(w);
 }
@@ -92,7 +77,7 @@ Test(session_story, a_connector_that_is_back_within_the_barrier_keeps_its_claim)
     world_end(w, old);
     f = world_session(w, 0);
     cr_assert_eq(f->status, 200, "%s", f->reason);
-    cr_assert_eq(world_claim(w, claim_name(w))->spec.epoch, 1);
+    cr_assert_eq(world_claim(w, world_claim_name(w))->spec.epoch, 1);
     cr_assert_eq(f->admit.u.admit.generation, 2);
     world_run(w, W_SEC);
     cr_assert(world_passes(w, f));
@@ -107,23 +92,18 @@ Test(session_story, takeover_confirmed_by_a_living_foundation)
     struct w_flow *b = world_session(w, 1);
     cr_assert_eq(b->status, 200, "%s", b->reason);
     cr_assert_lt(b->answered - b->asked, W_SEC);
-    struct contract_claim *k = world_claim(w, claim_name(w));
+    struct contract_claim *k = world_claim(w, world_claim_name(w));
     cr_assert_eq(k->spec.epoch, 2);
     cr_assert_eq(k->status.closed_reason, CONTRACT_CLOSED_CONFIRMED);
     cr_assert(a->closed && !world_passes(w, a));
     world_run(w, 5 * W_SEC);
     /* the old holder's release is inert, and recorded */
-    k = world_claim(w, claim_name(w));
+    k = world_claim(w, world_claim_name(w));
     cr_assert_eq(k->spec.epoch, 2);
     cr_assert_eq(k->spec.release_time, 0);
     cr_assert(world_passes(w, b));
     cr_assert_geq(w->node[0].audits[SESSION_AUDIT_REJECT], 1);
     world_free(w);
-}
-
-static bool answered(struct world *w, void *arg)
-{
-    return world_flow(w, *(uint64_t *)arg)->status != 0;
 }
 
 /* The lab's client: again after 100 ms on a 503, until it is admitted. */
@@ -132,7 +112,7 @@ static struct w_flow *insist(struct world *w, int node, base_time span)
     base_time end = w->now + span;
     for (;;) {
         uint64_t flow = world_connect(w, node, W_URI);
-        cr_assert_geq(world_until(w, 20 * W_SEC, answered, &flow), 0);
+        cr_assert_geq(world_until(w, 20 * W_SEC, world_answered, &flow), 0);
         struct w_flow *f = world_flow(w, flow);
         if (f->status == 200 || w->now >= end)
             return f;
@@ -161,7 +141,7 @@ Test(session_story, takeover_waits_when_nobody_can_confirm)
     base_time took = b->answered - from;
     base_time wait = contract_wait(&w->node[0].cfg.timing, 30);
     cr_assert(took >= wait && took <= wait + W_SEC, "%lld ms", (long long)(took / W_MS));
-    struct contract_claim *k = world_claim(w, claim_name(w));
+    struct contract_claim *k = world_claim(w, world_claim_name(w));
     cr_assert_eq(k->spec.epoch, 2, "the next request joined the waiting claim");
     cr_assert_eq(k->status.closed_reason, CONTRACT_CLOSED_WAITED);
     cr_assert(world_passes(w, b) && !world_passes(w, a));
@@ -181,7 +161,7 @@ Test(session_story, a_waiting_claim_that_nobody_joins_is_given_back)
     cr_assert_str_eq(world_state(w, 1), "Waiting");
     world_run(w, 12 * W_SEC);
     cr_assert_str_eq(world_state(w, 1), "Idle");
-    cr_assert_neq(world_claim(w, claim_name(w))->spec.release_time, 0);
+    cr_assert_neq(world_claim(w, world_claim_name(w))->spec.release_time, 0);
     world_free(w);
 }
 
@@ -213,7 +193,7 @@ Test(session_story, suspended_ends_at_once_and_resumes_within_a_second)
     world_run(w, 10 * W_MS);
     cr_assert(!world_passes(w, f) && f->closed);
     world_run(w, W_SEC);
-    cr_assert_neq(world_claim(w, claim_name(w))->spec.release_time, 0);
+    cr_assert_neq(world_claim(w, world_claim_name(w))->spec.release_time, 0);
     struct w_flow *no = world_session(w, 0);
     cr_assert_eq(no->status, 403);
     cr_assert(strncmp(no->reason, "Suspended", 9) == 0, "%s", no->reason);
@@ -226,7 +206,7 @@ Test(session_story, suspended_ends_at_once_and_resumes_within_a_second)
     f = world_session(w, 0);
     cr_assert_eq(f->status, 200, "%s", f->reason);
     cr_assert_lt(w->now - from, W_SEC);
-    cr_assert_eq(world_claim(w, claim_name(w))->spec.epoch, 2);
+    cr_assert_eq(world_claim(w, world_claim_name(w))->spec.epoch, 2);
     world_free(w);
 }
 
@@ -283,7 +263,7 @@ Test(session_story, what_ends_a_session)
         struct w_flow *f = world_session(w, 0);
         cr_assert_eq(f->status, 200, "%s", rows[i].what);
         struct contract_object *svc = world_get(w, "svc-a"), *b = world_get(w, "acme.site1");
-        struct contract_object *k = world_get(w, claim_name(w)), *in = world_get(w, "masque.edge1");
+        struct contract_object *k = world_get(w, world_claim_name(w)), *in = world_get(w, "masque.edge1");
         struct contract_object *at = world_get(w, "masque.edge1.vpc-a");
         switch ((enum cause)i) {
         case REVOKED:
@@ -322,7 +302,7 @@ Test(session_story, what_ends_a_session)
             world_touch(w, k);
             break;
         case CLAIM_GONE:
-            world_delete(w, claim_name(w));
+            world_delete(w, world_claim_name(w));
             break;
         case GATE_SHUT:
             k->u.claim.status.gate.state = CONTRACT_GATE_CLOSED;
@@ -332,9 +312,7 @@ Test(session_story, what_ends_a_session)
             world_delete(w, "masque.edge1");
             break;
         case INSTANCE_TAKEN:
-            in->u.instance.spec.epoch++;
-            in->u.instance.spec.process_id = world_uuid(w);
-            world_touch(w, in);
+            world_take_instance(w);
             break;
         case ATT_UNREADY:
             at->u.attachment.status.ready.status = CONTRACT_COND_FALSE;

@@ -7,28 +7,6 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static const char *claim_name(struct world *w)
-{
-    static char name[CONTRACT_NAME_SIZE];
-    struct contract_object *b = world_get(w, "acme.site1");
-    cr_assert(b && b->u.binding.status.has_prefix);
-    contract_claim_name(name, &b->u.binding.status.prefix);
-    return name;
-}
-
-static bool said(struct world *w, int node, const char *reason)
-{
-    for (unsigned r = 0; r < w->node[node].by_reason_n; r++)
-        if (strcmp(w->node[node].by_reason[r], reason) == 0)
-            return true;
-    return false;
-}
-
-static bool answered(struct world *w, void *arg)
-{
-    return world_flow(w, *(uint64_t *)arg)->status != 0;
-}
-
 /* ---- claims
  * ------------------------------------------------------------------------------------------------------- */
 Test(session_write, claim_write_with_a_lost_answer)
@@ -68,14 +46,14 @@ Test(session_write, claim_write_with_a_lost_answer)
         world_run(w, W_SEC);
         w->node[0].watch_silent[CONTRACT_CLAIM] = false;
         if (rows[i].silent) { /* the watch comes back with what it missed */
-            struct contract_object *k = world_get(w, claim_name(w));
+            struct contract_object *k = world_get(w, world_claim_name(w));
             world_touch(w, k);
         }
-        cr_assert_geq(world_until(w, 15 * W_SEC, answered, &flow), 0, "%s", rows[i].what);
+        cr_assert_geq(world_until(w, 15 * W_SEC, world_answered, &flow), 0, "%s", rows[i].what);
         struct w_flow *f = world_flow(w, flow);
         cr_assert_eq(f->status, rows[i].status, "%s: %d %s", rows[i].what, f->status, f->reason);
         world_run(w, 15 * W_SEC);
-        struct contract_claim *k = world_claim(w, claim_name(w));
+        struct contract_claim *k = world_claim(w, world_claim_name(w));
         cr_assert_eq(k ? k->spec.epoch : 0, rows[i].epoch, "%s: epoch %lld", rows[i].what,
                      (long long)(k ? k->spec.epoch : 0));
         if (rows[i].fault == W_LOST) { /* evidence, not a claim of exactly-once */
@@ -101,9 +79,9 @@ Test(session_write, deadline_of_a_read_back_claim_is_that_of_its_send)
     w->node[0].foundation_down = false;
     world_run(w, 100 * W_MS);
     w->node[0].watch_silent[CONTRACT_CLAIM] = false;
-    world_touch(w, world_get(w, claim_name(w)));
+    world_touch(w, world_get(w, world_claim_name(w)));
     w->node[0].watch_silent[CONTRACT_CLAIM] = true;
-    cr_assert_geq(world_until(w, 2 * W_SEC, answered, &flow), 0);
+    cr_assert_geq(world_until(w, 2 * W_SEC, world_answered, &flow), 0);
     struct w_flow *f = world_flow(w, flow);
     cr_assert_eq(f->status, 200, "%s", f->reason);
     cr_assert_leq(f->deadline, before + 40 * W_MS + 28 * W_SEC, "anchored at the read, not at the send");
@@ -117,10 +95,10 @@ Test(session_write, a_write_that_lands_late_changes_nothing_but_is_given_back)
     w->node[0].write_fault[CONTRACT_CLAIM] = W_LATE;
     struct w_flow *f = world_session(w, 0);
     cr_assert_eq(f->status, 200, "%s", f->reason);
-    struct base_uuid lease = world_claim(w, claim_name(w))->spec.lease_uuid;
+    struct base_uuid lease = world_claim(w, world_claim_name(w))->spec.lease_uuid;
     world_land(w);
     world_run(w, W_SEC);
-    cr_assert(base_uuid_eq(&world_claim(w, claim_name(w))->spec.lease_uuid, &lease));
+    cr_assert(base_uuid_eq(&world_claim(w, world_claim_name(w))->spec.lease_uuid, &lease));
     cr_assert(world_passes(w, f));
     world_free(w);
 
@@ -132,10 +110,10 @@ Test(session_write, a_write_that_lands_late_changes_nothing_but_is_given_back)
     w->node[0].write_fault[CONTRACT_CLAIM] = W_LATE;
     f = world_session(w, 0);
     cr_assert_eq(f->status, 200, "%s", f->reason);
-    cr_assert_eq(world_claim(w, claim_name(w))->spec.epoch, 2);
+    cr_assert_eq(world_claim(w, world_claim_name(w))->spec.epoch, 2);
     world_land(w);
     world_run(w, W_SEC);
-    cr_assert_eq(world_claim(w, claim_name(w))->spec.epoch, 2);
+    cr_assert_eq(world_claim(w, world_claim_name(w))->spec.epoch, 2);
     cr_assert(world_passes(w, f));
     world_free(w);
 
@@ -150,9 +128,9 @@ Test(session_write, a_write_that_lands_late_changes_nothing_but_is_given_back)
     cr_assert_str_eq(world_state(w, 0), "Idle");
     world_land(w);
     world_run(w, W_SEC);
-    struct contract_claim *k = world_claim(w, claim_name(w));
+    struct contract_claim *k = world_claim(w, world_claim_name(w));
     cr_assert_neq(k->spec.release_time, 0);
-    cr_assert(said(w, 0, "LateLanding"));
+    cr_assert(world_said(&w->node[0], "LateLanding"));
     world_free(w);
 }
 
@@ -166,7 +144,7 @@ Test(session_write, release_with_a_lost_answer)
         w->node[0].write_fault[CONTRACT_CLAIM] = faults[i];
         world_end(w, f->flow);
         world_run(w, 15 * W_SEC);
-        struct contract_claim *k = world_claim(w, claim_name(w));
+        struct contract_claim *k = world_claim(w, world_claim_name(w));
         cr_assert_neq(k->spec.release_time, 0, "fault %d", faults[i]);
         if (faults[i] == W_LATE)
             world_land(w);
@@ -191,9 +169,9 @@ Test(session_write, a_late_release_never_follows_a_successor)
     cr_assert_eq(b->status, 200, "%s", b->reason);
     world_land(w);
     world_run(w, 5 * W_SEC);
-    cr_assert_eq(world_claim(w, claim_name(w))->spec.release_time, 0);
+    cr_assert_eq(world_claim(w, world_claim_name(w))->spec.release_time, 0);
     cr_assert(world_passes(w, b));
-    cr_assert(said(w, 0, "OtherHolder"));
+    cr_assert(world_said(&w->node[0], "OtherHolder"));
     world_free(w);
 }
 
@@ -203,7 +181,7 @@ Test(session_write, order_of_record_and_write)
     struct world *w = world_usual(1);
     w->node[0].audit_fails = true;
     uint64_t flow = world_connect(w, 0, W_URI);
-    cr_assert_geq(world_until(w, 5 * W_SEC, answered, &flow), 0);
+    cr_assert_geq(world_until(w, 5 * W_SEC, world_answered, &flow), 0);
     struct w_flow *f = world_flow(w, flow);
     cr_assert_eq(f->status, 503);
     cr_assert(strncmp(f->reason, "AuditUnavailable", 16) == 0, "%s", f->reason);
@@ -212,7 +190,7 @@ Test(session_write, order_of_record_and_write)
     w->node[0].audit_fails = false;
     w->node[0].audit_silent = true;
     flow = world_connect(w, 0, W_URI);
-    cr_assert_geq(world_until(w, 9 * W_SEC, answered, &flow), 0);
+    cr_assert_geq(world_until(w, 9 * W_SEC, world_answered, &flow), 0);
     f = world_flow(w, flow);
     cr_assert_eq(f->status, 503);
     cr_assert(strncmp(f->reason, "AuditUnavailable", 16) == 0, "%s", f->reason);
@@ -275,7 +253,7 @@ Test(session_write, second_reading_of_the_binding)
     for (int i = 0; i < 100 && strcmp(world_state(w, 0), "Waiting") != 0; i++)
         world_run(w, W_MS);
     char name[CONTRACT_NAME_SIZE];
-    base_copy(name, sizeof name, claim_name(w));
+    base_copy(name, sizeof name, world_claim_name(w));
     world_delete(w, "acme.site1");
     struct contract_object *b = world_binding(w, "acme", "site1", "svc-a", W_URI);
     b->u.binding.status.has_prefix = false;
@@ -308,51 +286,15 @@ Test(session_write, two_agents_meet_one_new_connector)
     world_free(w);
 }
 
-static struct contract_object *foreign(struct world *w, const char *connector, const struct base_prefix *p)
-{
-    struct contract_object o = {.kind = CONTRACT_CLAIM};
-    struct contract_claim *k = &o.u.claim;
-    contract_claim_name(k->meta.name, p);
-    base_copy(k->spec.provider, 64, "masque");
-    base_copy(k->spec.tenant, 64, "acme");
-    base_copy(k->spec.vpc, 64, "vpc-a");
-    base_copy(k->spec.connector, 64, connector);
-    k->spec.prefix = *p;
-    base_copy(k->spec.service.name, 64, "svc-a");
-    k->spec.service.uid = world_uuid(w);
-    base_copy(k->spec.attachment.name, 64, "masque.edge9.vpc-a");
-    k->spec.attachment.uid = world_uuid(w);
-    k->spec.lease_uuid = world_uuid(w);
-    k->spec.epoch = 1;
-    base_copy(k->spec.holder.instance, 64, "masque.edge9");
-    base_copy(k->spec.holder.node, 64, "edge9");
-    k->spec.holder.instance_uid = world_uuid(w);
-    k->spec.holder.instance_epoch = 1;
-    k->spec.holder.process_id = world_uuid(w);
-    k->spec.holder.boot_id = world_uuid(w);
-    k->spec.acquire_time = 1;
-    k->spec.lease_seconds = k->spec.max_lease_seconds = 30;
-    k->spec.correlation.b[0] = 1;
-    return world_put(w, &o);
-}
-
-static struct base_prefix candidate(struct world *w, uint64_t i)
-{
-    struct base_prefix p;
-    struct contract_object *s = world_get(w, "svc-a");
-    cr_assert_eq(authority_candidate(&p, "acme", "site1", "vpc-a", &s->u.service.pool, i), BASE_OK);
-    return p;
-}
-
 Test(session_write, prefix_of_another_connector_is_left_alone)
 {
     struct world *w = world_usual(1);
-    struct base_prefix p = candidate(w, 0), q = candidate(w, 1);
-    struct base_uuid lease = foreign(w, "site9", &p)->u.claim.spec.lease_uuid;
-    (void)foreign(w, "site8", &q);
+    struct base_prefix p = world_candidate(w, 0), q = world_candidate(w, 1);
+    struct base_uuid lease = world_foreign(w, "acme", "site9", "vpc-a", p)->u.claim.spec.lease_uuid;
+    (void)world_foreign(w, "acme", "site8", "vpc-a", q);
     struct w_flow *f = world_session(w, 0);
     cr_assert_eq(f->status, 200, "%s", f->reason);
-    struct base_prefix want = candidate(w, 2);
+    struct base_prefix want = world_candidate(w, 2);
     cr_assert(base_prefix_eq(&f->admit.u.admit.prefix, &want));
     char name[CONTRACT_NAME_SIZE];
     contract_claim_name(name, &p);
@@ -369,14 +311,14 @@ Test(session_write, pool_exhausted_and_the_last_free_one)
     world_agent_start(w, 0);
     world_run(w, W_SEC);
     for (uint64_t i = 0; i < 14; i++) {
-        struct base_prefix p = candidate(w, i);
+        struct base_prefix p = world_candidate(w, i);
         char name[32];
         base_fmt(name, sizeof name, "other%u", (unsigned)i);
-        (void)foreign(w, name, &p);
+        (void)world_foreign(w, "acme", name, "vpc-a", p);
     }
     struct w_flow *f = world_session(w, 0);
     cr_assert_eq(f->status, 200, "%s", f->reason);
-    struct base_prefix last = candidate(w, 14), index0;
+    struct base_prefix last = world_candidate(w, 14), index0;
     cr_assert(base_prefix_eq(&f->admit.u.admit.prefix, &last));
     cr_assert_eq(base_prefix_parse(&index0, BASE_STR("fd12:0:0:1::/96")), BASE_OK);
     cr_assert_not(base_prefix_eq(&index0, &last), "index 0 is never given out");
@@ -389,8 +331,8 @@ Test(session_write, pool_exhausted_and_the_last_free_one)
     world_node(w, 0);
     world_agent_start(w, 0);
     world_run(w, W_SEC);
-    struct base_prefix only = candidate(w, 0);
-    (void)foreign(w, "other", &only);
+    struct base_prefix only = world_candidate(w, 0);
+    (void)world_foreign(w, "acme", "other", "vpc-a", only);
     f = world_session(w, 0);
     cr_assert_eq(f->status, 503);
     cr_assert(strncmp(f->reason, "PoolExhausted", 13) == 0, "%s", f->reason);
@@ -403,7 +345,7 @@ static struct contract_object *own_row(struct world *w, const char *prefix)
 {
     struct base_prefix p;
     cr_assert_eq(base_prefix_parse(&p, base_str_of(prefix)), BASE_OK);
-    return foreign(w, "site1", &p);
+    return world_foreign(w, "acme", "site1", "vpc-a", p);
 }
 
 Test(session_write, reservation_outside_the_pool_is_ended_and_cleared)
@@ -519,7 +461,7 @@ Test(session_write, one_row_without_a_reservation_is_the_reservation)
     world_run(w, 200 * W_MS);
     (void)p;
     cr_assert_eq(world_claim(w, name)->spec.epoch, 2, "taken over");
-    cr_assert_str_eq(claim_name(w), name);
+    cr_assert_str_eq(world_claim_name(w), name);
     cr_assert_eq(world_flow(w, flow)->status, 0, "it waits for W");
     world_free(w);
 }
@@ -539,7 +481,7 @@ Test(session_write, of_several_rows_all_but_the_first_are_closed_first)
     cr_assert_neq(world_claim(w, second)->spec.release_time, 0);
     cr_assert(lease_row_over(world_claim(w, second)));
     cr_assert_eq(world_claim(w, first)->spec.release_time, 0);
-    cr_assert_str_eq(claim_name(w), first);
+    cr_assert_str_eq(world_claim_name(w), first);
     cr_assert_str_eq(world_state(w, 0), "Forwarding");
     world_free(w);
 }
@@ -724,7 +666,7 @@ Test(session_write, a_fresh_process_takes_over_at_once)
     (void)f;
     do {
         uint64_t flow = world_connect(w, 0, W_URI);
-        (void)world_until(w, 15 * W_SEC, answered, &flow);
+        (void)world_until(w, 15 * W_SEC, world_answered, &flow);
         f = world_flow(w, flow);
         if (f->status != 200)
             world_run(w, 20 * W_MS);
@@ -732,7 +674,7 @@ Test(session_write, a_fresh_process_takes_over_at_once)
     cr_assert_eq(f->status, 200, "%s", f->reason);
     cr_assert_leq(w->now - from, W_SEC, "%lld ms", (long long)((w->now - from) / W_MS));
     cr_assert_eq(world_get(w, "masque.edge1")->u.instance.spec.epoch, 2);
-    cr_assert_eq(world_claim(w, claim_name(w))->spec.epoch, 2);
+    cr_assert_eq(world_claim(w, world_claim_name(w))->spec.epoch, 2);
     struct contract_object *a = world_get(w, "masque.edge1.vpc-a");
     cr_assert_eq(a->u.attachment.spec.instance_epoch, 2);
     world_free(w);
