@@ -55,17 +55,23 @@ static int open_endpoint(struct agent_thread *d, const struct agent_data_config 
     return masque_endpoint_new(&d->ends, &ends, err);
 }
 
+/* Of all threads together: chance may give them all to one. */
+static uint32_t max_flows(const struct agent_data_config *cfg)
+{
+    uint32_t n = cfg->h3.limits.connections ? cfg->h3.limits.connections : AGENT_CONNECTIONS_DEFAULT;
+
+    return n * (cfg->http2 ? 2 : 1); /* the limit is per transport */
+}
+
 static int set_up_thread(struct agent_thread *d, const struct agent_data_config *cfg, uint64_t seed,
                          struct base_err *err)
 {
-    const struct masque_h3_limits *l = &cfg->h3.limits;
     int rc;
 
-    d->max_flows = l->connections ? l->connections : AGENT_CONNECTIONS_DEFAULT;
-    d->max_flows *= cfg->http2 ? 2 : 1; /* the limit is per transport */
+    d->max_flows = max_flows(cfg);
     /* Every flow that ends, every order's answer, a few of the thread's own: see report() in data_loop.c. */
     d->max_waiting = 2 * d->max_flows + 2 * AGENT_ORDERS_PER_TURN + 2 * AGENT_TUNS_MAX;
-    d->flows = agent_flows_new(d->max_flows, seed); /* chance may give them all to one thread */
+    d->flows = agent_flows_new(d->max_flows, seed);
     d->waiting = base_calloc(d->max_waiting, sizeof *d->waiting);
     if (!d->flows || !d->waiting)
         return base_err_set(err, BASE_ENOMEM, "no memory for %u connections: lower limits.connections",
@@ -104,12 +110,10 @@ static int new_thread(struct agent_data *all, unsigned index, const struct agent
 static int set_up_several(struct agent_data *d, const struct agent_data_config *cfg, uint64_t seed,
                           struct base_err *err)
 {
-    uint32_t flows = cfg->h3.limits.connections ? cfg->h3.limits.connections : AGENT_CONNECTIONS_DEFAULT;
-
     d->poll = epoll_create1(EPOLL_CLOEXEC);
     if (d->poll < 0)
         return base_err_sys(err, BASE_EIO, errno, "data threads: epoll");
-    d->shared = agent_shared_new(2 * flows, seed);
+    d->shared = agent_shared_new(max_flows(cfg), seed);
     d->mail = base_calloc((size_t)d->n * d->n, sizeof(struct agent_mail *));
     if (!d->shared || !d->mail)
         return base_err_set(err, BASE_ENOMEM, "no memory for %u data threads", d->n);
@@ -312,7 +316,7 @@ void agent_data_stats(const struct agent_data *d, struct agent_data_stats *ret)
 
 /* ---- orders
  * ------------------------------------------------------------------------------------------------------- */
-static int push_to(struct agent_thread *t, const struct agent_order *o)
+int agent_data_push(struct agent_thread *t, const struct agent_order *o)
 {
     return loop_ring_push(t->orders, o) ? BASE_OK : BASE_EFULL;
 }
@@ -320,7 +324,7 @@ static int push_to(struct agent_thread *t, const struct agent_order *o)
 /* To the flow's thread. */
 static int push(struct agent_data *d, const struct agent_order *o)
 {
-    return push_to(d->at[masque_flow_thread(o->flow) % d->n], o);
+    return agent_data_push(d->at[masque_flow_thread(o->flow) % d->n], o);
 }
 
 static int push_to_all(struct agent_data *d, const struct agent_order *o)
@@ -328,7 +332,7 @@ static int push_to_all(struct agent_data *d, const struct agent_order *o)
     int rc = BASE_OK;
 
     for (unsigned i = 0; i < d->n; i++)
-        if (push_to(d->at[i], o) != BASE_OK)
+        if (agent_data_push(d->at[i], o) != BASE_OK)
             rc = BASE_EFULL;
     return rc;
 }

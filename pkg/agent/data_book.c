@@ -24,11 +24,6 @@ static struct agent_book_tun *add(struct agent_data *d, uint32_t tun_id)
     return NULL;
 }
 
-static int push(struct agent_data *d, unsigned thread, const struct agent_order *o)
-{
-    return loop_ring_push(d->at[thread]->orders, o) ? BASE_OK : BASE_EFULL;
-}
-
 /* One queue for each of the first `n` threads, or none. */
 static int open_queues(struct agent_data *d, struct agent_order *o, struct tun **t, unsigned n,
                        const char *device, int mtu)
@@ -56,7 +51,7 @@ static int answer(struct agent_data *d, struct agent_order *o, int code, const c
     o->code = code;
     if (why)
         (void)base_fmt(o->text, sizeof o->text, "TUN device '%s': %s", device, why);
-    return push(d, 0, o);
+    return agent_data_push(d->at[0], o);
 }
 
 int agent_book_open(struct agent_data *d, uint32_t tun_id, const char *device, int mtu)
@@ -69,7 +64,7 @@ int agent_book_open(struct agent_data *d, uint32_t tun_id, const char *device, i
     if (d->n == 1) {
         (void)open_queues(d, &o, t, 1, device, mtu);
         o.tun = t[0];
-        if ((rc = push(d, 0, &o)) < 0)
+        if ((rc = agent_data_push(d->at[0], &o)) < 0)
             tun_free(o.tun);
         return rc;
     }
@@ -80,8 +75,7 @@ int agent_book_open(struct agent_data *d, uint32_t tun_id, const char *device, i
     b = add(d, tun_id);
     for (unsigned i = 0; i < d->n; i++) {
         o.tun = t[i];
-        if (b && b->code == BASE_OK && push(d, i, &o) == BASE_OK) {
-            b->sent |= UINT64_C(1) << i;
+        if (b && b->code == BASE_OK && agent_data_push(d->at[i], &o) == BASE_OK) {
             b->have |= UINT64_C(1) << i;
             b->answers++;
             continue;
@@ -107,7 +101,7 @@ static void ask(struct agent_data *d, struct agent_book_tun *b)
         uint64_t bit = UINT64_C(1) << i;
 
         if ((b->have & ~b->asked & bit) &&
-            push(d, i, &(struct agent_order){.kind = AGENT_ORDER_TUN_CLOSE, .tun_id = b->id}) == BASE_OK)
+            agent_data_push(d->at[i], &(struct agent_order){.kind = AGENT_ORDER_TUN_CLOSE, .tun_id = b->id}) == BASE_OK)
             b->asked |= bit;
     }
 }
@@ -117,7 +111,7 @@ int agent_book_close(struct agent_data *d, uint32_t tun_id)
     struct agent_book_tun *b = d->n == 1 ? NULL : find(d, tun_id);
 
     if (!b)
-        return push(d, 0, &(struct agent_order){.kind = AGENT_ORDER_TUN_CLOSE, .tun_id = tun_id});
+        return agent_data_push(d->at[0], &(struct agent_order){.kind = AGENT_ORDER_TUN_CLOSE, .tun_id = tun_id});
     b->closing = true;
     ask(d, b);
     return BASE_OK;

@@ -136,8 +136,7 @@ struct agent_thread {
 struct agent_book_tun {
     uint32_t id;
     bool used, lost, closing; /* lost: told; closing: control wants it closed */
-    uint64_t sent, have;      /* threads, as bits: got the order to take a queue; have one, or may have */
-    uint64_t asked;           /* got the order to close it */
+    uint64_t have, asked;     /* threads, as bits: have a queue, or may have; got the order to close it */
     unsigned answers;         /* still to come, to the order to take it */
     int code;
     char detail[512];
@@ -161,6 +160,9 @@ struct agent_data {
     unsigned drained;
     struct agent_book book;
 };
+
+/* An order to one thread: BASE_OK or BASE_EFULL. */
+int agent_data_push(struct agent_thread *t, const struct agent_order *o);
 
 int agent_book_open(struct agent_data *d, uint32_t tun_id, const char *device, int mtu);
 int agent_book_close(struct agent_data *d, uint32_t tun_id);

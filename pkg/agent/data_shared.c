@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "tun/prefix.h"
 
 /* A prefix has a bucket of WAYS words, two of them in use on average when the table is full. A word is 0
  * (free), or the upper 56 bits of the prefix's keyed hash and the thread's number + 1. One word holds it all,
@@ -56,21 +57,6 @@ struct agent_shared *agent_shared_free(struct agent_shared *s)
 }
 
 /* ---- prefixes ---- */
-static uint64_t hash(const struct agent_shared *s, const uint8_t addr[16])
-{
-    uint64_t a;
-    uint32_t b;
-
-    memcpy(&a, addr, sizeof a);
-    memcpy(&b, addr + sizeof a, sizeof b);
-    a = (a ^ s->seed) * UINT64_C(0x9e3779b97f4a7c15);
-    a ^= a >> 32;
-    a = (a + b + (s->seed << 1 | 1)) * UINT64_C(0xd6e8feb86659fd93);
-    a ^= a >> 32;
-    a *= UINT64_C(0xd6e8feb86659fd93);
-    return a ^ a >> 32;
-}
-
 static _Atomic uint64_t *bucket_of(const struct agent_shared *s, uint64_t h)
 {
     return s->buckets[(h >> 32) & s->mask].word;
@@ -97,7 +83,7 @@ int agent_shared_claim(struct agent_shared *s, const struct base_prefix *p, unsi
 
     if (!s->buckets || p->len != PREFIX_LEN || thread >= THREADS)
         return BASE_EINVAL;
-    h = hash(s, p->addr.b);
+    h = tun_prefix_hash(p->addr.b, s->seed);
     word = (h >> THREAD_BITS << THREAD_BITS) | (thread + 1);
     w = bucket_of(s, h);
     if (count(w, h) > 0)
@@ -118,7 +104,7 @@ int agent_shared_claim(struct agent_shared *s, const struct base_prefix *p, unsi
 
 void agent_shared_release(struct agent_shared *s, const struct base_prefix *p, unsigned thread)
 {
-    uint64_t h = hash(s, p->addr.b), word = (h >> THREAD_BITS << THREAD_BITS) | (thread + 1);
+    uint64_t h = tun_prefix_hash(p->addr.b, s->seed), word = (h >> THREAD_BITS << THREAD_BITS) | (thread + 1);
     _Atomic uint64_t *w;
 
     if (!s->buckets)
@@ -139,7 +125,7 @@ unsigned agent_shared_owner(const struct agent_shared *s, const uint8_t addr[16]
 
     if (!s->buckets)
         return AGENT_NOBODY;
-    h = hash(s, addr);
+    h = tun_prefix_hash(addr, s->seed);
     w = bucket_of(s, h);
     for (unsigned i = 0; i < WAYS; i++) {
         word = atomic_load_explicit(&w[i], memory_order_acquire);

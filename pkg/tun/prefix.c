@@ -19,17 +19,7 @@ struct tun_prefixes {
 
 static uint32_t home(const struct tun_prefixes *t, const uint8_t *key)
 {
-    uint64_t a;
-    uint32_t b;
-
-    memcpy(&a, key, sizeof a);
-    memcpy(&b, key + sizeof a, sizeof b);
-    a = (a ^ t->seed) * UINT64_C(0x9e3779b97f4a7c15);
-    a ^= a >> 32;
-    a = (a + b + (t->seed << 1 | 1)) * UINT64_C(0xd6e8feb86659fd93);
-    a ^= a >> 32;
-    a *= UINT64_C(0xd6e8feb86659fd93);
-    return (uint32_t)(a >> 32) & t->mask;
+    return (uint32_t)(tun_prefix_hash(key, t->seed) >> 32) & t->mask;
 }
 
 struct tun_prefixes *tun_prefixes_new(uint32_t max, uint64_t seed)

@@ -8,10 +8,29 @@
 #ifndef TUN_PREFIX_H
 #define TUN_PREFIX_H
 
+#include <string.h>
+
 #include "base/cleanup.h"
 #include "base/id.h"
 
 #define TUN_PREFIX_NONE UINT32_MAX
+
+/* Keyed hash of the /96 that holds `addr`, for tables: a secret seed keeps outsiders from choosing addresses
+ * that collide. */
+static inline uint64_t tun_prefix_hash(const uint8_t addr[16], uint64_t seed)
+{
+    uint64_t a;
+    uint32_t b;
+
+    memcpy(&a, addr, sizeof a);
+    memcpy(&b, addr + sizeof a, sizeof b);
+    a = (a ^ seed) * UINT64_C(0x9e3779b97f4a7c15);
+    a ^= a >> 32;
+    a = (a + b + (seed << 1 | 1)) * UINT64_C(0xd6e8feb86659fd93);
+    a ^= a >> 32;
+    a *= UINT64_C(0xd6e8feb86659fd93);
+    return a ^ a >> 32;
+}
 
 struct tun_prefixes;
 /* Room for `max` prefixes (1 .. 2^20). `seed` keeps outsiders from choosing names that collide. NULL: no
