@@ -31,8 +31,7 @@ quiet() { # in the last 10 s neither of the two has written more than a renewal
 }
 
 scenario_up
-policy_save
-many_config edge1
+fleet_room edge1
 "$LAB" start "$D" agent edge1
 await 30 ready agent_ready edge1 >/dev/null
 largest=$(tr ' ' '\n' <<<"$SIZES" | sort -n | tail -n 1)

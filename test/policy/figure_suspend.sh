@@ -14,14 +14,11 @@ set -euo pipefail
 RUNS=${RUNS:-200} OTHERS=${OTHERS:-100}
 
 scenario_up
-policy_save
-many_config edge1
+fleet_room edge1
 "$LAB" start "$D" agent edge1
 await 30 ready agent_ready edge1 >/dev/null
 fleet_bindings $((OTHERS + 1))
-"$LAB" run "$D" vpc fleet-echo "$PROBE" recv --port 7100 --echo --log "$D/log/fleet-echo.csv"
-fleet_start $((OTHERS + 1)) -port 7100 -interval 100ms -victim-interval 2ms -suspend "$RUNS" -api-netns "/run/netns/$(. "$D/lab.env" && printf 'hf%s-api' "$LAB_ID")" -api 'https://[fd00:a::10]:6443' -api-ca "$D/api/ca.crt" \
-    -api-cert "$D/api/pki/admin.crt" -api-key "$D/api/pki/admin.key"
+fleet_suspends $((OTHERS + 1)) "$RUNS"
 await $((RUNS * 5 + 120)) end cat "$D/run/client.fleet.rc" >/dev/null 2>&1 || { tail -n 5 "$D/log/client.fleet.log"; exit 1; }
 [ "$(cat "$D/run/client.fleet.rc")" = 0 ] || { tail -n 5 "$D/log/client.fleet.log"; exit 1; }
 http "http://[fd00:c::1]:9781/metrics" >"$D/metrics.txt" || true # where packets were dropped, if any

@@ -9,8 +9,9 @@
 set -euo pipefail
 # shellcheck source=test/lab/scenarios/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lab/scenarios/lib.sh"
-# shellcheck source=test/policy/figures_lib.sh
-. "$root/test/policy/figures_lib.sh"
+# shellcheck source=test/lab/lib/fleet.sh
+. "$root/test/lab/lib/fleet.sh"
+FLEET_SOCK=/run/holdfast-lab/fleet-$$.sock
 die() { printf 'soak: error: %s\n' "$*" >&2; exit 2; }
 [[ ${1:-} =~ ^([1-9][0-9]*)([smh]?)$ ]] || die "the duration is '${1:-}': a number with s, m or h is needed (DURATION=30m)"
 case ${BASH_REMATCH[2]} in m) unit=60 ;; h) unit=3600 ;; *) unit=1 ;; esac
@@ -59,9 +60,7 @@ same_process() { [ ! -s "$D/run/$1.agent.rc" ] && [ "$(cat "$D/run/$1.agent.pid"
 rm -f "$SERIES"
 scenario_up
 "$LAB" binding "$D" acme site-1 # nobody has it
-for n in edge1 edge2; do
-    sed -i '$a limits:\n  connectionsPerSource: 4000\n  handshakes: 1024\n  idleSeconds: 15\n  http2PingSeconds: 5' "$D/nodes/$n/etc/agent.yaml"
-done
+for n in edge1 edge2; do fleet_room $n 'idleSeconds: 15' 'http2PingSeconds: 5'; done
 scenario_agents
 fleet_bindings "$sessions"
 for n in edge1 edge2; do

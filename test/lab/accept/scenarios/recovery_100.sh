@@ -8,15 +8,15 @@
 set -euo pipefail
 # shellcheck source=test/lab/scenarios/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../scenarios/lib.sh"
-# shellcheck source=test/lab/accept/fleet.sh
-. "$root/test/lab/accept/fleet.sh"
+# shellcheck source=test/lab/lib/fleet.sh
+. "$root/test/lab/lib/fleet.sh"
 N=${CONNECTORS:-100}
 scenario_up --lease 10
 fleet_room edge1
 scenario_agents
 fleet_bindings "$N"
 begun=$(now_ns)
-fleet "$N" -interval 50ms -parallel "$N"
+fleet_packets "$N" -interval 50ms -parallel "$N"
 connected() { # SINCE: so many connectors have a session since then
     [ "$(jq -Rnr --argjson s "$1" 'inputs | fromjson? // empty | select(.event == "connected" and .t >= $s) | .index' <"$D/log/client.fleet.log" | sort -u | wc -l)" = "$N" ] && now_ns
 }

@@ -8,16 +8,14 @@
 set -euo pipefail
 # shellcheck source=test/lab/scenarios/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../scenarios/lib.sh"
-# shellcheck source=test/lab/accept/fleet.sh
-. "$root/test/lab/accept/fleet.sh"
+# shellcheck source=test/lab/lib/fleet.sh
+. "$root/test/lab/lib/fleet.sh"
 N=${CONNECTORS:-100} ROUNDS=${REVOKES:-5}
 scenario_up --lease 10
 fleet_room edge1
 scenario_agents
 fleet_bindings "$N"
-fleet "$N" -interval 100ms -victim-interval 2ms -suspend "$ROUNDS" \
-    -api 'https://[fd00:a::10]:6443' -api-netns "/run/netns/hf$(sed -n 's/^LAB_ID=//p' "$D/lab.env")-api" \
-    -api-ca "$D/api/ca.crt" -api-cert "$D/api/pki/admin.crt" -api-key "$D/api/pki/admin.key"
+fleet_suspends "$N" "$ROUNDS"
 check "the fleet has done its rounds" await $((60 + ROUNDS * 5)) "its end" cat "$D/run/client.fleet.rc"
 check "without an error" test "$(cat "$D/run/client.fleet.rc")" = 0
 round=0
