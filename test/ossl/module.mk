@@ -6,3 +6,7 @@
 ## ossl-test      the unit tests in a Debian 13 root, with ngtcp2's OpenSSL helper: what the image ships
 ossl-test:
 	@hack/run-tests.sh trixie/unit test/ossl/run.sh
+.PHONY: ossl-bench
+## ossl-bench     figures of the data path with the server that the image ships (Debian 13, OpenSSL); variables as for bench (root)
+ossl-bench: $(BENCH_BIN) build/peers/holdfast-connectip-server
+	@test/ossl/bench.sh $(BUILD)/test/bench build/peers build/bench/dataplane-ossl.txt $(PAIRS) $(or $(SESSIONS),10000) $(ONLY)
