@@ -96,7 +96,7 @@ done < <(git ls-files --cached --others --exclude-standard '*.md')
 # The parsed Makefile knows its targets without running one.
 known=$(make -pRrq : 2>/dev/null | awk -F: '/^[A-Za-z0-9][^$#\/\t=% ]*:([^=]|$)/ {print $1}' | sort -u)
 missing=''
-for t in $(grep -ohE '(`|^)make( -j[0-9]+)? [a-z][-a-z]*' "${docs[@]}" | awk '{print $NF}' | sort -u); do
+for t in $(grep -ohE '(`|^)make( -j[0-9]+)? [a-z][-_a-z0-9]*' "${docs[@]}" | awk '{print $NF}' | sort -u); do
     grep -qxF -- "$t" <<<"$known" || missing+=" $t"
 done
 if [ -z "$missing" ]; then ok; else bad "make targets that the documents name but the Makefile lacks:$missing"; fi

@@ -5,7 +5,7 @@
  * Pure. A record is metadata only: what can be encoded is the table in record.c and nothing else, each field
  * with an alphabet and a length. A value outside its alphabet is not cleaned up but refused (BASE_EINVAL
  * names the field, never the value), so that no token, payload or grant can slip in under the name of
- * something else. Source: mission B4, B11.
+ * something else. Source: EXPECTATIONS.md B4, B11.
  */
 #ifndef AUDIT_RECORD_H
 #define AUDIT_RECORD_H
@@ -25,7 +25,7 @@ enum audit_event { /* the six events of the trail */
 };
 #define AUDIT_EVENT_N 7
 enum audit_outcome { AUDIT_ALLOWED = 1, AUDIT_REFUSED, AUDIT_OBSERVED };
-enum audit_effect { /* mission B11: no claim of exactly-once */
+enum audit_effect { /* EXPECTATIONS.md B11: no claim of exactly-once */
                     AUDIT_EFFECT_NONE = 1,
                     AUDIT_EFFECT_INTENDED, /* the record precedes the effect that it allows */
                     AUDIT_EFFECT_POSSIBLE, /* an external effect may already have happened */

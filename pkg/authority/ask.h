@@ -6,7 +6,7 @@
  * Pure: builds requests, judges answers; sending them is the agent's work (agent/ask.c). An answer is worth
  * something only when it is whole, about this very question, and within the caps; anything else is
  * BASE_EPROTO: no verdict. That is never an allowance, and never a refusal either: a broken authority must
- * not end sessions faster than their deadlines do. Source: mission A6, B2, B3, B9; the schema is in
+ * not end sessions faster than their deadlines do. Source: EXPECTATIONS.md A6, B2, B3, B9; the schema is in
  * OPERATIONS.md.
  */
 #ifndef AUTHORITY_ASK_H

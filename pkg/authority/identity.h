@@ -4,7 +4,7 @@
  *
  * Pure. Identities are compared byte by byte, so two texts that mean the same to somebody must not both be
  * allowed: whatever is not in normal form is refused, never repaired. Printable ASCII only, so nothing looks
- * like something else. Source: mission B8.
+ * like something else. Source: EXPECTATIONS.md B8.
  */
 #ifndef AUTHORITY_IDENTITY_H
 #define AUTHORITY_IDENTITY_H

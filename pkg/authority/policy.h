@@ -4,7 +4,7 @@
  *
  * Pure: no clock, no I/O. Bindings and services are kept in a compact form (identities as SHA-256 digests),
  * by value; nothing here keeps a pointer. Functions that decide return an enum authority_reason; AUTHORITY_OK
- * = go on. Source: contract sections 2 (ConnectorBinding, ProviderService), 3 (prefixes) and 6; mission A6,
+ * = go on. Source: contract sections 2 (ConnectorBinding, ProviderService), 3 (prefixes) and 6; EXPECTATIONS.md A6,
  * B2, B3, B8.
  */
 #ifndef AUTHORITY_POLICY_H

@@ -13,7 +13,7 @@
  * end.
  *
  * A policy can only be stricter than the rest: whatever it allows, bindings, services, proofs and leases
- * still apply. Unavailable changes nothing: what was given runs out on its own deadline. Source: mission A6,
+ * still apply. Unavailable changes nothing: what was given runs out on its own deadline. Source: EXPECTATIONS.md A6,
  * B2, B3, B6, B9.
  */
 #ifndef AUTHORITY_STANDING_H

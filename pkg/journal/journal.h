@@ -5,7 +5,7 @@
  *
  * Driving. A thread of its own seals, appends and syncs; the thread that asks never waits. A line counts as
  * durable only after fdatasync returned 0; if that does not happen in time, or the disk refuses, the asker is
- * told `durable = false` and must not carry out what the record would have allowed (mission B5). A failed
+ * told `durable = false` and must not carry out what the record would have allowed (EXPECTATIONS.md B5). A failed
  * write is cut back to the last whole line; lines that nobody waits for (an expiry, the sum of refusals) are
  * then kept, as many as half of the queue, and tried again with the next line or after a second. What a crash
  * tore off is cut away when the file is opened again, and a torn line says so (audit/chain.h). A file that

@@ -143,7 +143,7 @@ static struct session_reason deadline(struct session_core *c, struct session_con
     return session_reason_of(WHY_SERVICE_EXPIRED);
 }
 
-/* The authority's word on this connector (contract section 6, mission A6): not one of the seven, but what the
+/* The authority's word on this connector (contract section 6, EXPECTATIONS.md A6): not one of the seven, but what the
  * grant in the deadline rests on; it is looked at as soon as it changes, not when the grant ends. */
 static struct session_reason authority(struct session_core *c, struct session_conn *n, bool for_request)
 {

@@ -197,7 +197,7 @@ struct session_audit {
     int64_t epoch;
     struct base_uuid lease_uuid;
     char credential_id[65];
-    bool effect_possible; /* an external effect may already have happened (mission B11) */
+    bool effect_possible; /* an external effect may already have happened (EXPECTATIONS.md B11) */
 };
 struct session_fx {
     enum session_fx_kind kind;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * session/guest.c - requests at the door: the policy is asked who they are and whether they may come in,
- * before anything of their connector is touched (mission A4, B9). A valid claim or an open session makes no
+ * before anything of their connector is touched (EXPECTATIONS.md A4, B9). A valid claim or an open session makes no
  * difference: every request is asked about.
  *
  *   request --token--> IDENTITY --user--> (binding, service, target) --webhook--> CONNECT --allowed-->
