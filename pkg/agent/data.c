@@ -55,12 +55,15 @@ static int open_endpoint(struct agent_thread *d, const struct agent_data_config 
     return masque_endpoint_new(&d->ends, &ends, err);
 }
 
+static uint32_t max_connections(const struct agent_data_config *cfg)
+{
+    return cfg->h3.limits.connections ? cfg->h3.limits.connections : AGENT_CONNECTIONS_DEFAULT;
+}
+
 /* Of all threads together: chance may give them all to one. */
 static uint32_t max_flows(const struct agent_data_config *cfg)
 {
-    uint32_t n = cfg->h3.limits.connections ? cfg->h3.limits.connections : AGENT_CONNECTIONS_DEFAULT;
-
-    return n * (cfg->http2 ? 2 : 1); /* the limit is per transport */
+    return max_connections(cfg) * (cfg->http2 ? 2 : 1); /* the limit is per transport */
 }
 
 static int set_up_thread(struct agent_thread *d, const struct agent_data_config *cfg, uint64_t seed,
@@ -115,7 +118,8 @@ static int set_up_several(struct agent_data *d, const struct agent_data_config *
         return base_err_sys(err, BASE_EIO, errno, "data threads: epoll");
     d->shared = agent_shared_new(max_flows(cfg), seed);
     d->mail = base_calloc((size_t)d->n * d->n, sizeof(struct agent_mail *));
-    if (!d->shared || !d->mail)
+    if (!d->shared || !d->mail || masque_count_init(&d->counts.h3, max_connections(cfg), seed) != BASE_OK ||
+        (cfg->http2 && masque_count_init(&d->counts.h2, max_connections(cfg), seed) != BASE_OK))
         return base_err_set(err, BASE_ENOMEM, "no memory for %u data threads", d->n);
     for (unsigned i = 0; i < d->n * d->n; i++)
         if (i / d->n != i % d->n && !(d->mail[i] = agent_mail_new(AGENT_MAIL_BYTES)))
@@ -225,6 +229,8 @@ struct agent_data *agent_data_free(struct agent_data *d)
         agent_mail_free(d->mail[i]);
     base_free(d->mail);
     agent_shared_free(d->shared);
+    masque_count_fini(&d->counts.h3);
+    masque_count_fini(&d->counts.h2);
     if (d->poll >= 0)
         (void)close(d->poll);
     return base_free(d);

@@ -11,7 +11,7 @@
 #include "loop/loop.h"
 #include "masque/h2_int.h"
 
-enum { EVENTS = 64, BACKLOG = 512, RESERVED_FDS = 128 };
+enum { EVENTS = 64, BACKLOG = 512, RESERVED_FDS = 128, THREAD_FDS = 16 };
 
 static uint32_t or32(uint32_t v, uint32_t preset)
 {
@@ -56,7 +56,8 @@ static void fit_descriptors(struct masque_h2 *h)
     struct rlimit rl;
     if (getrlimit(RLIMIT_NOFILE, &rl) != 0 || rl.rlim_cur == RLIM_INFINITY)
         return;
-    rlim_t most = rl.rlim_cur > 2 * RESERVED_FDS ? rl.rlim_cur - RESERVED_FDS : rl.rlim_cur / 2;
+    rlim_t kept = RESERVED_FDS + (h->threads.count > 1 ? h->threads.count * THREAD_FDS : 0);
+    rlim_t most = rl.rlim_cur > 2 * kept ? rl.rlim_cur - kept : rl.rlim_cur / 2;
     if (h->limits.connections <= most)
         return;
     loop_log(
@@ -122,6 +123,7 @@ int masque_h2_new(struct masque_h2 **ret, const struct masque_h2_config *cfg, st
     int rv = check_config(cfg, err);
     if (rv != BASE_OK)
         return rv;
+    uint64_t seed;
     struct masque_h2 *h = base_calloc(1, sizeof *h);
     if (!h)
         return base_err_set(err, BASE_ENOMEM, "HTTP/2 endpoint: no memory");
@@ -131,22 +133,24 @@ int masque_h2_new(struct masque_h2 **ret, const struct masque_h2_config *cfg, st
     h->events = cfg->events;
     h->arg = cfg->arg;
     h->log = cfg->log;
+    h->threads = cfg->threads;
     fit_descriptors(h);
     h->bearer = cfg->bearer;
     h->no_rfc = cfg->no_rfc;
     h->cloudflare = cfg->cloudflare;
-    h->threads = cfg->threads;
     h->all = cfg->threads.shared ? &cfg->threads.shared->h2 : &h->alone;
     h->last_flow = MASQUE_FLOW_H2 | (uint64_t)h->threads.index << MASQUE_FLOW_THREAD_SHIFT;
     h->dirty_tail = &h->dirty;
     h->ended_tail = &h->ended;
-    loop_random(&h->sources.seed, sizeof h->sources.seed);
     h->cert_file = base_strdup(cfg->cert_file);
     h->key_file = base_strdup(cfg->key_file);
     h->client_ca_file = base_strdup(cfg->client_ca_file);
-    rv = h->cert_file && h->key_file && h->client_ca_file
+    loop_random(&seed, sizeof seed);
+    rv = h->cert_file && h->key_file && h->client_ca_file &&
+                 (h->all != &h->alone || masque_count_init(&h->alone, h->limits.connections, seed) == BASE_OK)
              ? masque_h2_http_setup(h, err)
-             : base_err_set(err, BASE_ENOMEM, "HTTP/2 endpoint: no memory");
+             : base_err_set(err, BASE_ENOMEM, "HTTP/2 endpoint: no memory for %u connections",
+                            (unsigned)h->limits.connections);
     if (rv == BASE_OK)
         rv = load_tls(h, &h->tls, err);
     if (rv == BASE_OK)
@@ -173,6 +177,7 @@ struct masque_h2 *masque_h2_free(struct masque_h2 *h)
     }
     masque_pool_fini(&h->pool);
     masque_heap_fini(&h->heap);
+    masque_count_fini(&h->alone);
     if (h->listener >= 0)
         (void)close(h->listener);
     if (h->poll >= 0)
@@ -218,6 +223,7 @@ void masque_h2_set_limits(struct masque_h2 *h, const struct masque_h2_limits *li
     h->limits.handshakes = limits->handshakes;
     h->limits.queue_packets = limits->queue_packets;
     h->limits.queue_bytes = limits->queue_bytes;
+    fit_descriptors(h);
 }
 
 /* ---- the thread's turn ---- */

@@ -107,11 +107,7 @@ void masque_h2_conn_reap(struct masque_h2 *h)
         if (c->next)
             c->next->prev = c->prev;
         h->n_conns--;
-        atomic_fetch_sub(&h->all->conns, 1);
-        if (!c->shaken)
-            atomic_fetch_sub(&h->all->handshakes, 1);
-        c->source->conns--;
-        masque_source_drop(&h->sources, c->source);
+        masque_count_leave(h->all, &c->source, c->shaken);
         nghttp2_session_del(c->http);
         masque_h2_stream_free_all(c);
         SSL_free(c->ssl);
@@ -129,8 +125,8 @@ static void set_options(int fd, const struct masque_h2_limits *l)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
 }
 
-static struct masque_h2_conn *new_conn(struct masque_h2 *h, int fd, struct masque_source *source,
-                                       const struct sockaddr_in6 *peer)
+/* The caller has counted it. */
+static struct masque_h2_conn *new_conn(struct masque_h2 *h, int fd, const struct sockaddr_in6 *peer)
 {
     if (masque_heap_reserve(&h->heap) != BASE_OK)
         return NULL;
@@ -149,18 +145,15 @@ static struct masque_h2_conn *new_conn(struct masque_h2 *h, int fd, struct masqu
     c->fd = fd;
     c->events = EPOLLIN;
     c->tls = masque_h2_tls_ref(h->tls);
-    c->source = source;
+    c->source = peer->sin6_addr;
     c->since = c->heard = h->now;
     masque_wake_init(&c->wake, c);
     masque_address_text(c->peer, sizeof c->peer, peer);
-    source->conns++;
     c->next = h->conns;
     if (h->conns)
         h->conns->prev = c;
     h->conns = c;
     h->n_conns++;
-    atomic_fetch_add(&h->all->conns, 1);
-    atomic_fetch_add(&h->all->handshakes, 1);
     h->stats.connections++;
     masque_heap_set(&h->heap, &c->wake, h->now);
     return c;
@@ -186,6 +179,7 @@ static void listen_on(struct masque_h2 *h, bool on)
 
 void masque_h2_conn_accept(struct masque_h2 *h)
 {
+    const struct masque_room room = {h->limits.connections, h->limits.handshakes, h->limits.per_source};
     listen_on(h, true);
     for (unsigned i = 0; i < ACCEPTS_PER_TURN; i++) {
         struct sockaddr_in6 peer;
@@ -204,18 +198,13 @@ void masque_h2_conn_accept(struct masque_h2 *h)
             continue;
         if (fd < 0)
             return;
-        struct masque_source *s = NULL;
-        if (!h->draining && atomic_load(&h->all->conns) < h->limits.connections &&
-            atomic_load(&h->all->handshakes) < h->limits.handshakes)
-            s = masque_source_get(&h->sources, &peer.sin6_addr);
-        if (!s || s->conns >= h->limits.per_source) {
-            masque_source_drop(&h->sources, s);
+        if (h->draining || masque_count_enter(h->all, &peer.sin6_addr, &room) != MASQUE_ROOM) {
             turn_away(h, fd);
             continue;
         }
         set_options(fd, &h->limits);
-        if (!new_conn(h, fd, s, &peer)) {
-            masque_source_drop(&h->sources, s);
+        if (!new_conn(h, fd, &peer)) {
+            masque_count_leave(h->all, &peer.sin6_addr, false);
             turn_away(h, fd);
         }
     }
@@ -231,7 +220,7 @@ static void shaken(struct masque_h2_conn *c)
         return;
     }
     c->shaken = true;
-    atomic_fetch_sub(&h->all->handshakes, 1);
+    masque_count_shaken(h->all);
     c->since = c->lonely_since = h->now;
     c->resets = (struct masque_h2_bucket){h->limits.resets, h->now};
     c->control = (struct masque_h2_bucket){h->limits.control, h->now};

@@ -105,7 +105,7 @@ struct masque_h2_conn {
     bool wire_inner;       /* there are packets in it */
     nghttp2_session *http; /* NULL until TLS is done */
     struct masque_h2_tls *tls;
-    struct masque_source *source;
+    struct in6_addr source; /* where it was counted */
     struct masque_h2_stream *streams;
     struct masque_h2_flow *flow; /* the one that has not ended */
     struct masque_wake wake;
@@ -141,7 +141,6 @@ struct masque_h2 {
     base_time listen_again;
     uint16_t port;
     struct masque_heap heap;
-    struct masque_sources sources;
     struct masque_pool pool;
     struct masque_h2_flow *flows[MASQUE_H2_BUCKETS];
     struct masque_h2_conn *conns, *dirty, **dirty_tail, *dying;

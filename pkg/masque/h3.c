@@ -102,6 +102,7 @@ int masque_h3_new(struct masque_h3 **ret, const struct masque_h3_config *cfg, st
     int rv = check_config(cfg, err);
     if (rv != BASE_OK)
         return rv;
+    uint64_t seed;
     struct masque_h3 *h = base_calloc(1, sizeof *h);
     if (!h)
         return base_err_set(err, BASE_ENOMEM, "HTTP/3 endpoint: no memory");
@@ -117,16 +118,17 @@ int masque_h3_new(struct masque_h3 **ret, const struct masque_h3_config *cfg, st
     h->dirty_tail = &h->dirty;
     h->ended_tail = &h->ended;
     loop_random(&h->index.seed, sizeof h->index.seed);
-    loop_random(&h->sources.seed, sizeof h->sources.seed);
-    loop_random(&h->rates.seed, sizeof h->rates.seed);
     h->cert_file = base_strdup(cfg->cert_file);
     h->key_file = base_strdup(cfg->key_file);
     h->client_ca_file = base_strdup(cfg->client_ca_file);
     h->bearer = cfg->bearer;
     h->no_rfc = cfg->no_rfc;
     h->cloudflare = cfg->cloudflare;
-    if (!h->cert_file || !h->key_file || !h->client_ca_file) {
-        rv = base_err_set(err, BASE_ENOMEM, "HTTP/3 endpoint: no memory");
+    loop_random(&seed, sizeof seed);
+    if (!h->cert_file || !h->key_file || !h->client_ca_file ||
+        (h->all == &h->alone && masque_count_init(&h->alone, h->limits.connections, seed) != BASE_OK)) {
+        rv = base_err_set(err, BASE_ENOMEM, "HTTP/3 endpoint: no memory for %u connections",
+                          (unsigned)h->limits.connections);
         goto fail;
     }
     rv = masque_qtls_init(err);
@@ -159,6 +161,7 @@ struct masque_h3 *masque_h3_free(struct masque_h3 *h)
     }
     masque_pool_fini(&h->pool);
     masque_heap_fini(&h->heap);
+    masque_count_fini(&h->alone);
     masque_udp_close(h->udp);
     masque_qtls_ctx_unref(h->tls);
     explicit_bzero(h->secret, sizeof h->secret);

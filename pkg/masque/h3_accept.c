@@ -6,21 +6,14 @@
 #include "loop/loop.h"
 #include "masque/h3_int.h"
 
-enum { ANSWERS_PER_SECOND = 500, MIN_INITIAL = 1200, MIN_RESET = 43, RESET_RANDOM = 22 };
+enum { MIN_INITIAL = 1200, MIN_RESET = 43, RESET_RANDOM = 22 };
 #define TOKEN_LIFE (30 * BASE_SEC)
 #define GONE_LIFE BASE_SEC /* three times any sane probe time-out */
 
 /* One answer to a stranger; false = too many already. */
 static bool may_answer(struct masque_h3 *h)
 {
-    h->reset_tokens += (double)(h->now - h->reset_at) / (double)BASE_SEC * ANSWERS_PER_SECOND;
-    if (h->reset_tokens > ANSWERS_PER_SECOND)
-        h->reset_tokens = ANSWERS_PER_SECOND;
-    h->reset_at = h->now;
-    if (h->reset_tokens < 1)
-        return false;
-    h->reset_tokens -= 1;
-    return true;
+    return masque_rate_answer(&h->all->rates, h->now);
 }
 
 static void answer(struct masque_h3 *h, const struct masque_udp_in *in, const uint8_t *p, ngtcp2_ssize n)
@@ -95,50 +88,75 @@ static bool token_ok(struct masque_h3 *h, const struct masque_udp_in *in, const 
                                              (ngtcp2_tstamp)h->now) == 0;
 }
 
+/* Turns it away, and counts the limit that was reached (NULL: none, it is draining or out of memory). */
+static void turn_away(struct masque_h3 *h, const struct masque_udp_in *in, const ngtcp2_pkt_hd *hd,
+                      uint64_t *reached)
+{
+    h->stats.refused++;
+    if (reached && !h->draining)
+        ++*reached;
+    refuse(h, in, hd, NGTCP2_CONNECTION_REFUSED);
+}
+
+static uint64_t *counter(struct masque_h3 *h, enum masque_full full)
+{
+    switch (full) {
+    case MASQUE_FULL_CONNECTIONS:
+        return &h->stats.full_connections;
+    case MASQUE_FULL_HANDSHAKES:
+        return &h->stats.full_handshakes;
+    case MASQUE_FULL_SOURCE:
+        return &h->stats.full_source;
+    case MASQUE_ROOM:
+        break;
+    }
+    return NULL;
+}
+
 static void open_connection(struct masque_h3 *h, const struct masque_udp_in *in, const ngtcp2_pkt_hd *hd)
 {
+    const struct masque_h3_limits *l = &h->limits;
+    const struct in6_addr *from = &in->remote.sin6_addr;
     ngtcp2_cid odcid;
-    bool full = atomic_load(&h->all->conns) >= h->limits.connections;
+    bool connections = atomic_load(&h->all->conns) >= l->connections;
     uint32_t handshakes = atomic_load(&h->all->handshakes);
     bool proven = token_ok(h, in, hd, &odcid);
     if (hd->tokenlen > 0 && hd->token[0] == NGTCP2_CRYPTO_TOKEN_MAGIC_RETRY2 && !proven) {
         refuse(h, in, hd, NGTCP2_INVALID_TOKEN);
         return;
     }
-    if (h->draining || full || handshakes >= h->limits.handshakes) {
-        h->stats.refused++;
-        h->stats.full_connections += !h->draining && full;
-        h->stats.full_handshakes += !h->draining && !full;
-        refuse(h, in, hd, NGTCP2_CONNECTION_REFUSED);
+    if (h->draining || connections || handshakes >= l->handshakes) {
+        turn_away(h, in, hd, counter(h, connections ? MASQUE_FULL_CONNECTIONS : MASQUE_FULL_HANDSHAKES));
         return;
     }
-    bool slow =
-        !masque_rate_left(&h->rates, &in->remote.sin6_addr, h->now, h->limits.rate, h->limits.per_source);
-    if (!proven && (slow || handshakes >= (h->limits.handshakes + 3) / 4)) {
+    bool slow = !masque_rate_left(&h->all->rates, from, h->now, l->rate, l->per_source);
+    if (!proven && (slow || handshakes >= (l->handshakes + 3) / 4)) {
         retry(h, in, hd); /* under load a client shows first that it is where it says it is */
         return;
     }
     if (slow) {
-        h->stats.refused++;
-        h->stats.full_rate++;
-        refuse(h, in, hd, NGTCP2_CONNECTION_REFUSED);
+        turn_away(h, in, hd, &h->stats.full_rate);
         return;
     }
-    struct masque_source *s = masque_source_get(&h->sources, &in->remote.sin6_addr);
-    if (s && s->conns >= h->limits.per_source) {
-        h->stats.refused++;
-        h->stats.full_source++;
-        refuse(h, in, hd, NGTCP2_CONNECTION_REFUSED);
+    /* Clients come to other threads meanwhile: what was looked at above is decided here. */
+    enum masque_full full =
+        masque_count_enter(h->all, from, &(struct masque_room){l->connections, l->handshakes, l->per_source});
+    if (full != MASQUE_ROOM) {
+        turn_away(h, in, hd, counter(h, full));
+        return;
+    }
+    if (!masque_rate_take(&h->all->rates, from, h->now, l->rate, l->per_source)) {
+        masque_count_leave(h->all, from, false);
+        turn_away(h, in, hd, &h->stats.full_rate);
         return;
     }
     struct masque_new_conn n = {.in = in, .hd = hd, .odcid = proven ? &odcid : NULL};
-    struct masque_conn *c = s ? masque_conn_new(h, &n) : NULL;
+    struct masque_conn *c = masque_conn_new(h, &n);
     if (!c) {
-        masque_source_drop(&h->sources, s);
-        refuse(h, in, hd, NGTCP2_CONNECTION_REFUSED);
+        masque_count_leave(h->all, from, false);
+        turn_away(h, in, hd, NULL);
         return;
     }
-    masque_rate_take(&h->rates, &in->remote.sin6_addr, h->now, h->limits.rate, h->limits.per_source);
     masque_conn_input(c, in);
 }
 

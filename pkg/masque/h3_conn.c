@@ -58,7 +58,7 @@ static int on_handshake_completed(ngtcp2_conn *q, void *user)
         c->identity = masque_peer_uri(der, n, c->uri, sizeof c->uri);
     }
     c->handshaken = true;
-    atomic_fetch_sub(&c->h->all->handshakes, 1);
+    masque_count_shaken(c->h->all);
     c->lonely_since = c->h->now;
     if (c->h->draining)
         c->close_at = c->h->now + BASE_SEC;
@@ -265,15 +265,12 @@ static void free_conn(struct masque_conn *c)
 
 static void link_conn(struct masque_h3 *h, struct masque_conn *c, const struct masque_udp_in *in)
 {
-    c->source = masque_source_get(&h->sources, &in->remote.sin6_addr); /* the caller has made it */
-    c->source->conns++;
+    c->source = in->remote.sin6_addr; /* the caller has counted it */
     c->next = h->conns;
     if (h->conns)
         h->conns->prev = c;
     h->conns = c;
     h->n_conns++;
-    atomic_fetch_add(&h->all->conns, 1);
-    atomic_fetch_add(&h->all->handshakes, 1);
     h->stats.connections++;
     masque_heap_set(&h->heap, &c->wake, h->now);
 }
@@ -562,11 +559,7 @@ void masque_conn_reap(struct masque_h3 *h)
         if (c->next)
             c->next->prev = c->prev;
         h->n_conns--;
-        atomic_fetch_sub(&h->all->conns, 1);
-        if (!c->handshaken)
-            atomic_fetch_sub(&h->all->handshakes, 1);
-        c->source->conns--;
-        masque_source_drop(&h->sources, c->source);
+        masque_count_leave(h->all, &c->source, c->handshaken);
         free_conn(c);
     }
 }

@@ -26,7 +26,6 @@
 #include "masque/listen.h"
 #include "masque/qtls.h"
 #include "masque/queue.h"
-#include "masque/rate.h"
 #include "masque/request.h"
 #include "masque/tunnel.h"
 #include "masque/wake.h"
@@ -159,7 +158,7 @@ struct masque_conn {
     ngtcp2_crypto_conn_ref ref;
     ngtcp2_ccerr err;
     struct masque_cid *cids;
-    struct masque_source *source;
+    struct in6_addr source; /* where it was counted */
     struct masque_stream *streams;
     struct masque_flow *flow; /* the one that has not ended */
     struct masque_early early[MASQUE_EARLY_PACKETS];
@@ -203,16 +202,12 @@ struct masque_h3 {
     struct masque_conn *conns, *dirty, **dirty_tail, *dying;
     struct masque_flow *ended, **ended_tail;
     struct masque_heap heap;
-    struct masque_sources sources;
-    struct masque_rates rates; /* of new connections */
     struct masque_pool pool;
     uint32_t n_conns, n_flows;
     uint64_t last_flow;
     uint8_t secret[32];
     base_time now;         /* never goes back: ngtcp2 insists */
     base_time flush_began; /* as the caller's clock said */
-    base_time reset_at;    /* rate of answers to packets that belong to nobody */
-    double reset_tokens;
     struct masque_gone gone[MASQUE_GONE_MAX]; /* a ring: the oldest is forgotten first */
     unsigned gone_next;
     bool draining;

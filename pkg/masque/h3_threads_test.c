@@ -140,6 +140,7 @@ static void open_all(const struct masque_h3_limits *limits)
 {
     struct base_err err = {0};
     e = testenv_new(limits);
+    cr_assert_eq(masque_count_init(&shared.h3, 4096, 1), BASE_OK);
     for (unsigned i = 0; i < N; i++)
         cr_assert_eq(open_one(i, 0, &err), BASE_OK, "%s", err.msg);
 }
@@ -150,6 +151,7 @@ static void close_all(void)
         h[i] = masque_h3_free(h[i]);
     cr_assert_eq(shared.h3.conns, 0);
     cr_assert_eq(shared.h3.handshakes, 0);
+    masque_count_fini(&shared.h3);
     testenv_free(e);
 }
 
@@ -274,23 +276,59 @@ Test(masque_h3_threads, a_retry_comes_back_to_its_thread)
     close_all();
 }
 
-Test(masque_h3_threads, the_limit_of_connections_is_for_all_together)
+/* As many as are let in of `CLIENTS`, and by which limit the others are turned away. */
+static unsigned let_in(struct masque_h3_stats *ret)
 {
-    uint64_t full = 0;
     unsigned in = 0;
-    open_all(&(struct masque_h3_limits){.connections = 4});
+    *ret = (struct masque_h3_stats){0};
     for (unsigned i = 0; i < CLIENTS; i++) {
         struct testclient *c = client();
         UNTIL((c->handshaken && c->got_settings) || c->closed);
         in += !c->closed;
     }
-    cr_assert_eq(in, 4);
     for (unsigned i = 0; i < N; i++) {
         struct masque_h3_stats s;
         masque_h3_stats(h[i], &s);
-        full += s.full_connections;
+        ret->full_connections += s.full_connections;
+        ret->full_source += s.full_source;
+        ret->full_rate += s.full_rate;
+        ret->connections += s.connections > 0; /* threads that had one */
     }
-    cr_assert_eq(full, CLIENTS - 4);
+    return in;
+}
+
+Test(masque_h3_threads, the_limit_of_connections_is_for_all_together)
+{
+    struct masque_h3_stats s;
+    open_all(&(struct masque_h3_limits){.connections = 4});
+    cr_assert_eq(let_in(&s), 4);
+    cr_assert_eq(s.full_connections, CLIENTS - 4);
+    close_all();
+}
+
+Test(masque_h3_threads, the_limit_of_a_source_is_for_all_together)
+{
+    struct masque_h3_stats s;
+    open_all(&(struct masque_h3_limits){.per_source = 5});
+    cr_assert_eq(let_in(&s), 5);
+    cr_assert_eq(s.full_source, CLIENTS - 5);
+    cr_assert(s.connections > 1, "all in one thread");
+    close_all();
+}
+
+/* A second's worth of new connections, and MASQUE_RATE_EXTRA more, are taken: by all together. */
+Test(masque_h3_threads, new_connections_a_second_are_for_all_together)
+{
+    struct masque_h3_stats s;
+    base_time now = testenv_clock();
+    open_all(&(struct masque_h3_limits){.rate = 4});
+    for (unsigned i = 0; i < 4 + MASQUE_RATE_EXTRA - 6; i++) {
+        struct in6_addr other = {.s6_addr = {0x20, 1, (uint8_t)i}};
+        cr_assert(masque_rate_take(&shared.h3.rates, &other, now, 4, 64));
+    }
+    unsigned in = let_in(&s), earned = (unsigned)((testenv_clock() - now) * 4 / BASE_SEC) + 1;
+    cr_assert(in >= 6 && in <= 6 + earned, "%u", in);
+    cr_assert_eq(s.full_rate, CLIENTS - in);
     close_all();
 }
 

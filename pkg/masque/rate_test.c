@@ -18,11 +18,11 @@ static unsigned tries(struct masque_rates *r, const char *addr, base_time now, u
 {
     struct in6_addr a = ip(addr);
     unsigned got = 0;
-    for (unsigned i = 0; i < n; i++)
-        if (masque_rate_left(r, &a, now, all, network)) {
-            masque_rate_take(r, &a, now, all, network);
-            got++;
-        }
+    for (unsigned i = 0; i < n; i++) {
+        bool may = masque_rate_left(r, &a, now, all, network);
+        cr_assert_eq(masque_rate_take(r, &a, now, all, network), may);
+        got += may;
+    }
     return got;
 }
 
@@ -62,4 +62,25 @@ Test(masque_rate, all_together)
         n += tries(&r, addr, BASE_SEC, 1, 100, 64);
     }
     cr_assert_eq(n, 100 + MASQUE_RATE_EXTRA);
+}
+
+/* A connection that finds no room in the rate of all takes nothing from its network's. */
+Test(masque_rate, nothing_is_taken_from_a_network_in_vain)
+{
+    static struct masque_rates r;
+    cr_assert_eq(tries(&r, "2001:db8::1", BASE_SEC, 500, 10, 1000), 10 + MASQUE_RATE_EXTRA);
+    cr_assert_eq(tries(&r, "2001:db8:0:1::1", BASE_SEC, 500, 10, 1), 0);
+    cr_assert_eq(tries(&r, "2001:db8:0:1::1", 4 * BASE_SEC, 500, 1000000, 1), 1 + MASQUE_RATE_EXTRA);
+}
+
+Test(masque_rate, answers_to_strangers)
+{
+    static struct masque_rates r;
+    unsigned n = 0;
+    for (unsigned i = 0; i < 2000; i++)
+        n += masque_rate_answer(&r, BASE_SEC);
+    cr_assert_eq(n, MASQUE_ANSWERS_PER_SECOND);
+    for (unsigned i = 0; i < 2000; i++)
+        n += masque_rate_answer(&r, BASE_SEC + 100 * BASE_MS);
+    cr_assert_eq(n, MASQUE_ANSWERS_PER_SECOND + MASQUE_ANSWERS_PER_SECOND / 10);
 }

@@ -16,19 +16,17 @@
 #define MASQUE_THREADS_H
 
 #include <linux/filter.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
+#include "masque/count.h"
 
 enum { MASQUE_THREADS_MAX = 64, MASQUE_FLOW_THREAD_SHIFT = 44 };
 
-/* What the endpoints of all threads have together, so that limits.connections and limits.handshakes mean the
- * process. All other limits are each endpoint's own. */
-struct masque_count {
-    atomic_uint conns, handshakes;
-};
+/* What the endpoints of all threads have together, so that the limits of connections, handshakes, sources and
+ * new connections a second mean the process. The caller's: both are set up (masque_count_init) before the
+ * first endpoint is opened, and outlive the last. */
 struct masque_shared {
     struct masque_count h3, h2;
 };
@@ -36,7 +34,7 @@ struct masque_shared {
 struct masque_threads {
     unsigned index, count;
     uint16_t port;                /* of index 0, which is opened first */
-    struct masque_shared *shared; /* the caller's, zeroed; outlives the endpoints */
+    struct masque_shared *shared;
 };
 
 /* The thread of a flow's number (0 .. 255). */

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "masque/wake.h"
 
-#include <string.h>
-
 #include "base/err.h"
-#include "base/hash.h"
 #include "base/mem.h"
 
 /* ---- the heap ---- */
@@ -80,41 +77,4 @@ void masque_heap_fini(struct masque_heap *h)
 {
     h->v = base_free(h->v);
     h->n = h->cap = 0;
-}
-
-/* ---- connections per source address ---- */
-
-/* Keyed, since clients choose their addresses (FNV-1a with a secret start). */
-static struct masque_source **bucket(struct masque_sources *t, const struct in6_addr *addr)
-{
-    uint64_t v = base_fnv1a(t->seed, addr->s6_addr, sizeof addr->s6_addr);
-    v ^= v >> 29;
-    return &t->bucket[v % MASQUE_SOURCE_BUCKETS];
-}
-
-struct masque_source *masque_source_get(struct masque_sources *t, const struct in6_addr *addr)
-{
-    struct masque_source **b = bucket(t, addr);
-    for (struct masque_source *s = *b; s; s = s->next)
-        if (memcmp(&s->addr, addr, sizeof *addr) == 0)
-            return s;
-    struct masque_source *s = base_calloc(1, sizeof *s);
-    if (!s)
-        return NULL;
-    s->addr = *addr;
-    s->next = *b;
-    *b = s;
-    return s;
-}
-
-void masque_source_drop(struct masque_sources *t, struct masque_source *s)
-{
-    if (!s || s->conns > 0)
-        return;
-    struct masque_source **p = bucket(t, &s->addr);
-    while (*p && *p != s)
-        p = &(*p)->next;
-    if (*p)
-        *p = s->next;
-    base_free(s);
 }
