@@ -145,7 +145,11 @@ static void on_tick(void *arg)
 
 static void on_retry(void *arg)
 {
-    (void)agent_retry_stops(arg);
+    struct agent *a = arg;
+
+    (void)agent_retry_stops(a);
+    if (agent_data_retry(a->data))
+        agent_retry_later(a);
 }
 
 static void on_deadline(void *arg)
@@ -178,7 +182,8 @@ static void on_term(void *arg, int signum)
     }
     loop_log(a->log, LOOP_INFO, "signal", "draining", LOG_INT("signal", signum));
     a->draining = true;
-    (void)agent_data_drain(a->data);
+    if (agent_data_drain(a->data))
+        agent_retry_later(a);
     loop_timer_set(a->deadline, base_time_add(loop_clock(), DRAIN_DEADLINE));
     agent_feed(a, &(struct session_in){.ev = SESSION_EV_DRAIN});
 }
@@ -198,7 +203,7 @@ static void on_files(void *arg)
     loop_log(a->log, LOOP_INFO, "tls_files_changed", "TLS files were replaced; reading them again", LOG_END);
     a->tls_expiry = agent_tls_expiry(a->cfg.tls_cert);
     if (agent_data_reload(a->data))
-        loop_log(a->log, LOOP_ERROR, "reload_failed", "the data thread does not take orders", LOG_END);
+        agent_reload_late(a);
 }
 
 /* ---- collections

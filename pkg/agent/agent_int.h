@@ -90,6 +90,10 @@ struct agent {
 void agent_feed(struct agent *a, struct session_in *in);
 /* Sends barrier orders that did not fit into the data thread's ring. True when some are still waiting. */
 bool agent_retry_stops(struct agent *a);
+/* A data thread had no room for an order: tries again in 20 ms (effects.c). */
+void agent_retry_later(struct agent *a);
+/* It was one to read files or limits again: says so, too (reload.c). */
+void agent_reload_late(struct agent *a);
 /* Frees what is remembered of requests whose answers will never come: the store is gone. */
 void agent_forget_requests(struct agent *a);
 /* Kills the flow's slot and asks for the barrier (effects.c). */

@@ -29,7 +29,10 @@ static int start_thread(struct agent_thread *d, struct base_err *err)
     rc = pthread_create(&d->thread, NULL, agent_data_run, d);
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc != 0)
-        return base_err_sys(err, BASE_EIO, rc, "data thread %u", d->index);
+        return base_err_sys(err, BASE_EIO, rc,
+                            "data thread %u of %u could not be started: raise the limit of tasks (pids.max, "
+                            "RLIMIT_NPROC) or of memory, or lower data.threads",
+                            d->index + 1, d->count);
     d->started = true;
     (void)pthread_setname_np(d->thread, name);
     return BASE_OK;
@@ -132,6 +135,10 @@ static int set_up(struct agent_data *d, const struct agent_data_config *cfg, str
     uint64_t seed;
     int rc = BASE_OK;
 
+    d->closes = base_calloc(d->max_closes, sizeof *d->closes);
+    if (!d->closes)
+        return base_err_set(err, BASE_ENOMEM, "no memory for %u connections: lower limits.connections",
+                            (unsigned)d->max_closes);
     loop_random(&seed, sizeof seed);
     if (d->n > 1)
         rc = set_up_several(d, cfg, seed, err);
@@ -164,6 +171,7 @@ int agent_data_new(struct agent_data **ret, const struct agent_data_config *cfg,
     if (!d)
         return base_err_set(err, BASE_ENOMEM, "no memory for the data thread");
     d->n = cfg->threads > 0 ? cfg->threads : 1;
+    d->max_closes = max_flows(cfg);
     d->poll = -1;
     d->tun_offload = !cfg->no_tun_offload;
     d->report = report;
@@ -231,6 +239,7 @@ struct agent_data *agent_data_free(struct agent_data *d)
     agent_shared_free(d->shared);
     masque_count_fini(&d->counts.h3);
     masque_count_fini(&d->counts.h2);
+    base_free(d->closes);
     if (d->poll >= 0)
         (void)close(d->poll);
     return base_free(d);
@@ -243,6 +252,11 @@ int agent_data_fd(const struct agent_data *d)
     return d->n > 1 ? d->poll : loop_ring_fd(d->at[0]->reports);
 }
 
+static uint64_t all_threads(const struct agent_data *d)
+{
+    return UINT64_MAX >> (64 - d->n);
+}
+
 /* Is it for the caller's ears? What threads do together is told once. */
 static bool to_tell(struct agent_data *d, unsigned thread, struct agent_report *r)
 {
@@ -252,7 +266,8 @@ static bool to_tell(struct agent_data *d, unsigned thread, struct agent_report *
     case AGENT_REPORT_TUN_CLOSED:
         return agent_book_report(d, thread, r);
     case AGENT_REPORT_DRAINED:
-        return ++d->drained % d->n == 0;
+        d->drained |= UINT64_C(1) << thread;
+        return d->drained == all_threads(d);
     case AGENT_REPORT_REQUEST:
     case AGENT_REPORT_ENDED:
     case AGENT_REPORT_STOPPED:
@@ -281,7 +296,7 @@ void agent_data_drain_reports(struct agent_data *d)
 {
     for (unsigned i = 0; i < d->n; i++)
         drain_thread(d, i);
-    agent_book_retry(d);
+    (void)agent_data_retry(d);
 }
 
 uint16_t agent_data_port(const struct agent_data *d)
@@ -333,14 +348,54 @@ static int push(struct agent_data *d, const struct agent_order *o)
     return agent_data_push(d->at[masque_flow_thread(o->flow) % d->n], o);
 }
 
-static int push_to_all(struct agent_data *d, const struct agent_order *o)
+/* ---- orders that must not be lost: who has no room for one gets it later ---- */
+static int push_to_those(struct agent_data *d, enum agent_for_all what)
 {
-    int rc = BASE_OK;
+    struct agent_order o = {.kind = what == AGENT_FOR_ALL_DRAIN    ? AGENT_ORDER_DRAIN
+                                    : what == AGENT_FOR_ALL_RELOAD ? AGENT_ORDER_RELOAD
+                                                                   : AGENT_ORDER_LIMITS};
 
-    for (unsigned i = 0; i < d->n; i++)
-        if (agent_data_push(d->at[i], o) != BASE_OK)
-            rc = BASE_EFULL;
-    return rc;
+    if (what == AGENT_FOR_ALL_LIMITS)
+        o.limits = d->limits; /* the last ones that were given */
+    for (unsigned i = 0; i < d->n; i++) {
+        uint64_t bit = UINT64_C(1) << i;
+
+        if ((d->owed[what] & bit) && agent_data_push(d->at[i], &o) == BASE_OK)
+            d->owed[what] &= ~bit;
+    }
+    return d->owed[what] ? BASE_EFULL : BASE_OK;
+}
+
+static int push_to_all(struct agent_data *d, enum agent_for_all what)
+{
+    d->owed[what] = all_threads(d);
+    return push_to_those(d, what);
+}
+
+static int push_close(struct agent_data *d, uint64_t flow)
+{
+    return push(d, &(struct agent_order){.kind = AGENT_ORDER_CLOSE, .flow = flow});
+}
+
+bool agent_data_retry(struct agent_data *d)
+{
+    uint32_t left = 0;
+    uint64_t full = 0; /* threads, as bits */
+    bool owed = false;
+
+    for (uint32_t i = 0; i < d->n_closes; i++) {
+        uint64_t bit = UINT64_C(1) << masque_flow_thread(d->closes[i]) % d->n;
+
+        if (!(full & bit) && push_close(d, d->closes[i]) == BASE_OK)
+            continue;
+        full |= bit;
+        d->closes[left++] = d->closes[i];
+    }
+    d->n_closes = left;
+    for (unsigned i = 0; i < AGENT_FOR_ALL_N; i++)
+        owed |= push_to_those(d, (enum agent_for_all)i) != BASE_OK;
+    owed |= agent_book_retry(d);
+    return owed || left > 0;
 }
 
 int agent_data_tun_open(struct agent_data *d, uint32_t tun_id, const char *device, int mtu)
@@ -375,20 +430,25 @@ int agent_data_stop(struct agent_data *d, uint64_t flow)
 
 int agent_data_close(struct agent_data *d, uint64_t flow)
 {
-    return push(d, &(struct agent_order){.kind = AGENT_ORDER_CLOSE, .flow = flow});
+    int rc = push_close(d, flow);
+
+    if (rc != BASE_OK && d->n_closes < d->max_closes)
+        d->closes[d->n_closes++] = flow;
+    return rc;
 }
 
 int agent_data_drain(struct agent_data *d)
 {
-    return push_to_all(d, &(struct agent_order){.kind = AGENT_ORDER_DRAIN});
+    return push_to_all(d, AGENT_FOR_ALL_DRAIN);
 }
 
 int agent_data_reload(struct agent_data *d)
 {
-    return push_to_all(d, &(struct agent_order){.kind = AGENT_ORDER_RELOAD});
+    return push_to_all(d, AGENT_FOR_ALL_RELOAD);
 }
 
 int agent_data_limits(struct agent_data *d, const struct masque_h3_limits *limits)
 {
-    return push_to_all(d, &(struct agent_order){.kind = AGENT_ORDER_LIMITS, .limits = *limits});
+    d->limits = *limits;
+    return push_to_all(d, AGENT_FOR_ALL_LIMITS);
 }

@@ -10,9 +10,10 @@
  * one.
  *
  * Control calls these functions from its own thread only. An order never waits: it is pushed to the ring
- * (BASE_EFULL when that is full, which the caller treats as a stalled data thread). Reports come back through
- * `report`, called on the control thread by agent_data_drain when agent_data_fd is readable. Fence slots are
- * written by control directly, without an order: a cutoff never waits for the data thread.
+ * (BASE_EFULL when that is full, which the caller treats as a stalled data thread). Four orders are kept
+ * then, and sent when there is room: close, drain, reload and limits; see agent_data_retry. Reports come back
+ * through `report`, called on the control thread by agent_data_drain when agent_data_fd is readable. Fence
+ * slots are written by control directly, without an order: a cutoff never waits for the data thread.
  */
 #ifndef AGENT_DATA_H
 #define AGENT_DATA_H
@@ -79,6 +80,9 @@ int agent_data_new(struct agent_data **ret, const struct agent_data_config *cfg,
 /* Stops and joins the thread; ends every connection. NULL ok. */
 struct agent_data *agent_data_free(struct agent_data *d);
 int agent_data_fd(const struct agent_data *d);
+/* Sends what is kept. True: there still was no room for all of it. agent_data_drain_reports does it, too, but
+ * a thread that has read its orders need not have a report. */
+bool agent_data_retry(struct agent_data *d);
 void agent_data_drain_reports(struct agent_data *d);
 uint16_t agent_data_port(const struct agent_data *d);
 unsigned agent_data_threads(const struct agent_data *d);
@@ -87,6 +91,7 @@ base_time agent_data_heartbeat(const struct agent_data *d);
 
 /* Opens the foundation's TUN `device` under the caller's number; never creates one. */
 int agent_data_tun_open(struct agent_data *d, uint32_t tun_id, const char *device, int mtu);
+/* Several threads: BASE_EFULL as for the orders that are kept. */
 int agent_data_tun_close(struct agent_data *d, uint32_t tun_id);
 
 #define AGENT_DESTINATIONS_MAX 64
@@ -107,7 +112,7 @@ int agent_data_refuse(struct agent_data *d, uint64_t flow, int status, const cha
 /* Barrier: the caller has killed the slot. Answer: AGENT_REPORT_STOPPED (also when the flow is unknown by
  * now). */
 int agent_data_stop(struct agent_data *d, uint64_t flow);
-/* Ends the flow's stream. */
+/* Ends the flow's stream. BASE_EFULL here and below: kept, see above. */
 int agent_data_close(struct agent_data *d, uint64_t flow);
 int agent_data_drain(struct agent_data *d);
 int agent_data_reload(struct agent_data *d);

@@ -95,7 +95,8 @@ int agent_book_open(struct agent_data *d, uint32_t tun_id, const char *device, i
     return BASE_EFULL;
 }
 
-static void ask(struct agent_data *d, struct agent_book_tun *b)
+/* False: a thread had no room for the order. */
+static bool ask(struct agent_data *d, struct agent_book_tun *b)
 {
     for (unsigned i = 0; i < d->n; i++) {
         uint64_t bit = UINT64_C(1) << i;
@@ -104,6 +105,7 @@ static void ask(struct agent_data *d, struct agent_book_tun *b)
             agent_data_push(d->at[i], &(struct agent_order){.kind = AGENT_ORDER_TUN_CLOSE, .tun_id = b->id}) == BASE_OK)
             b->asked |= bit;
     }
+    return (b->have & ~b->asked) == 0;
 }
 
 int agent_book_close(struct agent_data *d, uint32_t tun_id)
@@ -113,18 +115,20 @@ int agent_book_close(struct agent_data *d, uint32_t tun_id)
     if (!b)
         return agent_data_push(d->at[0], &(struct agent_order){.kind = AGENT_ORDER_TUN_CLOSE, .tun_id = tun_id});
     b->closing = true;
-    ask(d, b);
-    return BASE_OK;
+    return ask(d, b) ? BASE_OK : BASE_EFULL;
 }
 
-void agent_book_retry(struct agent_data *d)
+bool agent_book_retry(struct agent_data *d)
 {
+    bool waits = false;
+
     for (uint32_t i = 0; d->n > 1 && i < AGENT_TUNS_MAX; i++) {
         struct agent_book_tun *b = &d->book.at[i];
 
         if (b->used && (b->closing || b->lost || (b->code != BASE_OK && b->answers == 0)))
-            ask(d, b);
+            waits |= !ask(d, b);
     }
+    return waits;
 }
 
 /* The last thread has let go: is there something to say? */

@@ -145,6 +145,9 @@ struct agent_book {
     struct agent_book_tun at[AGENT_TUNS_MAX];
 };
 
+/* Orders to all threads that each must get, sooner or later. */
+enum agent_for_all { AGENT_FOR_ALL_DRAIN = 0, AGENT_FOR_ALL_RELOAD, AGENT_FOR_ALL_LIMITS, AGENT_FOR_ALL_N };
+
 struct agent_data {
     unsigned n;
     struct agent_thread *at[MASQUE_THREADS_MAX];
@@ -157,7 +160,11 @@ struct agent_data {
     agent_report_fn report;
     void *report_arg;
     int poll; /* epoll: the threads' rings of reports; -1 = one thread */
-    unsigned drained;
+    uint64_t drained;               /* threads, as bits, that have no connection left */
+    uint64_t owed[AGENT_FOR_ALL_N]; /* threads, as bits, that had no room for this order */
+    struct masque_h3_limits limits; /* of AGENT_FOR_ALL_LIMITS */
+    uint64_t *closes;               /* flows whose threads had no room for the order to close them */
+    uint32_t n_closes, max_closes;
     struct agent_book book;
 };
 
@@ -168,8 +175,8 @@ int agent_book_open(struct agent_data *d, uint32_t tun_id, const char *device, i
 int agent_book_close(struct agent_data *d, uint32_t tun_id);
 /* A thread's report about a TUN. False: control need not hear of it (yet); else *r may have been changed. */
 bool agent_book_report(struct agent_data *d, unsigned thread, struct agent_report *r);
-/* Sends what did not fit into a thread's ring before. */
-void agent_book_retry(struct agent_data *d);
+/* Sends what did not fit into a thread's ring before. True: it still does not. */
+bool agent_book_retry(struct agent_data *d);
 
 /* ---- data_loop.c ---- */
 void *agent_data_run(void *arg);

@@ -240,12 +240,17 @@ static void fx_audit(struct agent *a, const struct session_audit *s)
 /* ---- data
  * ----------------------------------------------------------------------------------------------------- */
 
+void agent_retry_later(struct agent *a)
+{
+    loop_timer_set(a->retry, base_time_add(loop_clock(), 20 * BASE_MS));
+}
+
 static void send_stop(struct agent *a, struct agent_slot *e)
 {
     e->stop_sent = agent_data_stop(a->data, e->flow) == BASE_OK;
     if (!e->stop_sent) {
         a->n.orders_failed++;
-        loop_timer_set(a->retry, base_time_add(loop_clock(), 20 * BASE_MS));
+        agent_retry_later(a);
     }
 }
 
@@ -369,8 +374,10 @@ static void execute(struct agent *a, const struct session_fx *fx)
             later(a, &(struct session_in){.ev = SESSION_EV_TUN, .u.tun = {fx->u.tun.tun_id, BASE_EFULL}});
         return;
     case SESSION_FX_TUN_CLOSE:
-        if (agent_data_tun_close(a->data, fx->u.tun.tun_id))
+        if (agent_data_tun_close(a->data, fx->u.tun.tun_id)) {
             a->n.orders_failed++;
+            agent_retry_later(a);
+        }
         return;
     case SESSION_FX_REFUSE:
         fx_refuse(a, fx);
@@ -388,8 +395,10 @@ static void execute(struct agent *a, const struct session_fx *fx)
         return;
     case SESSION_FX_CLOSE:
         agent_ask_forget(a->ask, fx->u.flow);
-        if (agent_data_close(a->data, fx->u.flow))
+        if (agent_data_close(a->data, fx->u.flow)) {
             a->n.orders_failed++;
+            agent_retry_later(a);
+        }
         return;
     case SESSION_FX_TRACE:
         fx_trace(a, fx);

@@ -178,6 +178,13 @@ static const char *environment(const char *name)
     return getenv(name);
 }
 
+void agent_reload_late(struct agent *a)
+{
+    loop_log(a->log, LOOP_WARN, "reload_late",
+             "a data thread takes no orders now; it reads what is new as soon as it does", LOG_END);
+    agent_retry_later(a);
+}
+
 static void reload_config(struct agent *a)
 {
     struct agent_config fresh = a->cfg;
@@ -204,7 +211,7 @@ static void reload_config(struct agent *a)
     loop_log_level(a->log, (enum loop_level)a->cfg.log_level);
     limits = agent_limits(&a->cfg);
     if (agent_data_limits(a->data, &limits))
-        loop_log(a->log, LOOP_ERROR, "reload_failed", "the data thread does not take orders", LOG_END);
+        agent_reload_late(a);
     loop_log(a->log, LOOP_INFO, "config_reloaded", "the configuration was read again",
              LOG_STR("file", a->cfg.file[0] ? a->cfg.file : "defaults"), LOG_INT("applied", r.applied),
              LOG_INT("needRestart", r.left));
@@ -214,7 +221,7 @@ void agent_reload(struct agent *a)
 {
     a->tls_expiry = agent_tls_expiry(a->cfg.tls_cert);
     if (agent_data_reload(a->data))
-        loop_log(a->log, LOOP_ERROR, "reload_failed", "the data thread does not take orders", LOG_END);
+        agent_reload_late(a);
     kube_client_reread(a->client);
     reload_config(a);
 }

@@ -491,6 +491,31 @@ static void rings_are_bounded(struct rig *r)
     CHECK(r, r->last_stopped == 1000000 + sent - 1, "out of order");
 }
 
+/* A thread that stands still has no room for more orders. What must not be lost is kept, and reaches it once
+ * it runs again: the end of a session (its client would go on in a tunnel that leads nowhere), and the drain.
+ */
+static void orders_are_kept(struct rig *r)
+{
+    unsigned last = r->threads - 1;
+    uint64_t flow;
+
+    NEED(r, rig_open_tun(r, 1, RIG_DEV), "device");
+    NEED(r, (flow = rig_session_on(r, last, 0, 7, 1)) != 0 && rig_flows(r, 0), "session");
+    rig_settle(r);
+    rig_helper(r, r->threads > 1 ? "pause 1" : "pause");
+    CHECK(r, rig_fill_orders(r, last) > 500, "orders");
+    CHECK(r, agent_data_close(r->d, flow) == BASE_EFULL, "there was room for a close");
+    CHECK(r, agent_data_drain(r->d) == BASE_EFULL, "there was room for a drain");
+    CHECK(r, agent_data_retry(r->d), "there was room after all");
+    rig_run(r, 20 * BASE_MS);
+    for (unsigned i = 0; i < r->n_seen; i++)
+        CHECK(r, r->seen[i].kind != AGENT_REPORT_DRAINED, "drained without that thread");
+    rig_helper(r, "resume");
+    CHECK(r, rig_wait(r, AGENT_REPORT_ENDED, flow, NULL), "the session was never closed");
+    CHECK(r, rig_wait(r, AGENT_REPORT_DRAINED, 0, NULL), "never drained");
+    CHECK(r, !agent_data_retry(r->d), "something is still kept");
+}
+
 static void bad_configuration(struct rig *r)
 {
     char listen[32], cert[300], key[300], ca[300];
@@ -564,6 +589,7 @@ const struct scenario dp_authority[] = {
     {"requests-end", requests_end, false, {0}, false},
     {"drain", drain, false, {0}, true},
     {"rings-are-bounded", rings_are_bounded, false, {0}, true},
+    {"orders-are-kept", orders_are_kept, false, {0}, true},
     {"bad-configuration", bad_configuration, false, {0}, false},
     {"fence-between-threads", fence_between_threads, false, {0}, false},
     {NULL, NULL, false, {0}, false},

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <linux/errqueue.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -342,6 +343,24 @@ bool rig_down_from(struct rig *r, const char *dst, size_t size, uint16_t port)
     return sent;
 }
 
+bool rig_down_together(struct rig *r, const char *dst, size_t size, unsigned n)
+{
+    struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_port = htons(RIG_CLIENT_PORT)};
+    int seg = (int)size - 48, whole = 0;
+    uint8_t p[32768];
+    bool sent;
+
+    if (inet_pton(AF_INET6, dst, &a.sin6_addr) != 1 || n * (size_t)seg > sizeof p)
+        netns_fail("address or size");
+    for (unsigned i = 0; i < n; i++)
+        fill(p + i * (size_t)seg, (size_t)seg);
+    sent = setsockopt(r->vpc, IPPROTO_UDP, UDP_SEGMENT, &seg, sizeof seg) == 0 &&
+           sendto(r->vpc, p, n * (size_t)seg, 0, (const struct sockaddr *)&a, sizeof a) ==
+               (ssize_t)(n * (size_t)seg);
+    (void)setsockopt(r->vpc, IPPROTO_UDP, UDP_SEGMENT, &whole, sizeof whole);
+    return sent;
+}
+
 static bool read_vpc(struct rig *r, int flags)
 {
     uint8_t p[2048];
@@ -460,6 +479,16 @@ static void settle_by_heartbeat(struct rig *r)
         while (agent_data_heartbeat(r->d) == beat && loop_clock() < until)
             rig_run(r, BASE_MS);
     }
+}
+
+unsigned rig_fill_orders(struct rig *r, unsigned thread)
+{
+    uint64_t flow = SETTLE_FLOW | (uint64_t)thread << MASQUE_FLOW_THREAD_SHIFT;
+    unsigned n = 0;
+
+    while (n < 100000 && agent_data_stop(r->d, flow + r->n_settle) == BASE_OK) /* told apart: not counted */
+        n++;
+    return n;
 }
 
 void rig_settle(struct rig *r)

@@ -109,6 +109,14 @@ void rig_helper(struct rig *r, const char *command);
  * from a client (`up`) or from the VPC (stall.c). */
 void rig_stall(bool up, base_time d);
 bool rig_stalled(void);
+/* Likewise, once: right before it posts the next letters for another thread; when it next looks whether
+ * others are done, so that it may admit a session. */
+void rig_stall_post(base_time d);
+void rig_stall_admit(base_time d);
+/* The n-th thread from now on cannot be started (0: all can). */
+void rig_fail_thread(unsigned n);
+/* Orders to this thread, which does not run, until it has no room for more. */
+unsigned rig_fill_orders(struct rig *r, unsigned thread);
 /* Packets for the VPC wait for others of their flow (the kernel takes super-packets). */
 bool rig_tun_collects(void);
 /* From now on the kernel refuses super-packets on a device, as one before Linux 6.2 does those of UDP. */
@@ -136,6 +144,8 @@ bool rig_up(struct rig *r, unsigned i, const char *src, const char *dst, uint8_t
 bool rig_down(struct rig *r, const char *dst, size_t size);
 /* From another port of the VPC host. */
 bool rig_down_from(struct rig *r, const char *dst, size_t size, uint16_t port);
+/* `n` packets as one, which the device gets cut or whole, as it asks for. */
+bool rig_down_together(struct rig *r, const char *dst, size_t size, unsigned n);
 /* "fd12::1:0:<n>:0:5" */
 const char *rig_addr(unsigned n);
 /* One packet each way arrives; says so when not. */
