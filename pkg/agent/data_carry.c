@@ -9,7 +9,8 @@
  * else to do; full mail drops, nobody waits.
  *
  * A thread that was stopped carries nothing of what it had: it looks at its clock when it puts a packet in,
- * and again before it posts. The receiver asks the fence, as for its own.
+ * and again before it posts; what it posts all the same, since it was stopped right then, is too old for the
+ * receiver, who looks at the letter's time. The receiver asks the fence, as for its own.
  */
 #include "agent/data_int.h"
 
@@ -46,26 +47,31 @@ static void put(struct agent_thread *d, unsigned to, const struct agent_letter *
 void agent_data_carry(struct agent_thread *d, uint32_t tun, const uint8_t *pkt, size_t len)
 {
     unsigned to = d->count > 1 ? agent_shared_owner(d->all->shared, pkt + AT_DST) : AGENT_NOBODY;
+    base_time now;
 
     if (to >= d->count || to == d->index) {
         d->n.drop_no_session++;
         return;
     }
-    (void)agent_data_clock(d);
+    now = agent_data_clock(d); /* after the look at whose it is: see agent_data_carried */
     if (agent_data_held(d)) {
         d->n.drop_fence++;
         return;
     }
     put(d, to,
-        &(struct agent_letter){.kind = AGENT_LETTER_PACKET, .len = (uint32_t)len, .tun_id = d->tuns[tun].id},
+        &(struct agent_letter){
+            .kind = AGENT_LETTER_PACKET, .len = (uint32_t)len, .tun_id = d->tuns[tun].id, .at = now},
         pkt);
 }
 
 void agent_data_on_stray(void *arg, unsigned thread, const struct masque_udp_in *in)
 {
-    put(arg, thread,
+    struct agent_thread *d = arg;
+
+    put(d, thread,
         &(struct agent_letter){.kind = AGENT_LETTER_DATAGRAM,
                                .len = (uint32_t)in->len,
+                               .at = agent_data_clock(d),
                                .remote = in->remote,
                                .local = in->local,
                                .ecn = in->ecn},
@@ -82,7 +88,9 @@ static void take_from(struct agent_thread *d, unsigned from)
     while ((l = agent_mail_take(m, &data))) {
         struct agent_letter is = *l; /* its bytes are the room before the packet */
 
-        if (is.kind == AGENT_LETTER_PACKET)
+        if (d->beat - is.at > d->gap) /* whoever wrote it was stopped before it was posted */
+            d->n.drop_carried++;
+        else if (is.kind == AGENT_LETTER_PACKET)
             agent_data_carried(d, &is, data);
         else
             masque_endpoint_take(

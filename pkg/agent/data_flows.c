@@ -209,10 +209,12 @@ struct agent_tenant *agent_flows_tenant(struct agent_flows *t, const char *uri)
     return agent_shared_tenant(t->shared, uri);
 }
 
-void agent_flow_belongs(struct agent_flow *f, struct agent_tenant *x)
+bool agent_flow_belongs(struct agent_flow *f, struct agent_tenant *x, uint32_t limit)
 {
+    if (!agent_tenant_add(x, limit))
+        return false;
     f->tenant = x;
-    agent_tenant_add(x);
+    return true;
 }
 
 uint32_t agent_flows_count(const struct agent_flows *t)

@@ -27,8 +27,9 @@ enum agent_flow_state {
 struct agent_flow {
     uint64_t id; /* 0 = free */
     enum agent_flow_state state;
-    uint32_t next; /* in its bucket, or in the free list */
-    uint32_t tun;  /* index of the data thread's TUN; UINT32_MAX = none (closed or lost) */
+    uint32_t next;    /* in its bucket, or in the free list */
+    base_time opened; /* OPEN: since when; set by agent_flows_open's caller */
+    uint32_t tun;     /* index of the data thread's TUN; UINT32_MAX = none (closed or lost) */
     const struct fence_slot *slot;
     struct base_prefix target; /* what the request asked for; len 0 = anything */
     int ipproto;               /* likewise; -1 = anything */
@@ -71,7 +72,8 @@ uint32_t agent_flows_count(const struct agent_flows *t);
 
 /* The tenant of a URI; NULL when it has no host. */
 struct agent_tenant *agent_flows_tenant(struct agent_flows *t, const char *uri);
-/* The flow belongs to this tenant (NULL ok) from now until its end. */
-void agent_flow_belongs(struct agent_flow *f, struct agent_tenant *x);
+/* The flow belongs to this tenant (NULL ok) from now until its end. False: it has `limit` flows (0 = no
+ * limit) already. */
+bool agent_flow_belongs(struct agent_flow *f, struct agent_tenant *x, uint32_t limit);
 
 #endif

@@ -258,7 +258,7 @@ Test(agent_data_flows, budgets_of_a_tenant)
 
     for (uint64_t i = 1; i <= 3; i++) {
         cr_assert_eq(agent_tenant_request(x, &l, now), AGENT_TENANT_PASS);
-        agent_flow_belongs(agent_flows_add(t, i), x);
+        cr_assert(agent_flow_belongs(agent_flows_add(t, i), x, l.sessions));
     }
     cr_assert_eq(agent_tenant_request(x, &l, now), AGENT_TENANT_SESSIONS);
     agent_flows_remove(t, agent_flows_find(t, 2));

@@ -79,14 +79,14 @@ static struct agent_report *fresh_report(struct agent_thread *d, enum agent_repo
 /* ---- events of the endpoint
  * -------------------------------------------------------------------------------------- */
 /* Refuses what goes beyond its tenant's budget: control does not even hear of it. */
-static bool tenant_may(struct agent_thread *d, const struct masque_request *rq, struct agent_tenant *tenant)
+static bool tenant_may(struct agent_thread *d, const struct masque_request *rq, enum agent_tenant_verdict v)
 {
     const char *why =
         "TenantSessions: this tenant has all the sessions that this node gives to one; end some, "
         "or try another node";
     unsigned after = 10;
 
-    switch (agent_tenant_request(tenant, &d->tenant, d->beat)) {
+    switch (v) {
     case AGENT_TENANT_PASS:
         return true;
     case AGENT_TENANT_SESSIONS:
@@ -110,7 +110,7 @@ void agent_data_on_request(void *arg, const struct masque_request *rq)
         rq->identity == MASQUE_IDENTITY_URI ? agent_flows_tenant(d->flows, rq->uri) : NULL;
     struct agent_flow *f;
 
-    if (!tenant_may(d, rq, tenant))
+    if (!tenant_may(d, rq, agent_tenant_request(tenant, &d->tenant, d->beat)))
         return;
     f = d->n_waiting == 0 ? agent_flows_add(d->flows, rq->flow) : NULL;
     if (!f) {
@@ -119,7 +119,11 @@ void agent_data_on_request(void *arg, const struct masque_request *rq)
                                      1);
         return;
     }
-    agent_flow_belongs(f, tenant);
+    if (!agent_flow_belongs(f, tenant, d->tenant.sessions)) { /* another thread was faster */
+        agent_flows_remove(d->flows, f);
+        (void)tenant_may(d, rq, AGENT_TENANT_SESSIONS);
+        return;
+    }
     if (rq->target == MASQUE_TARGET_PREFIX)
         f->target = rq->prefix;
     f->ipproto = rq->ipproto;
@@ -234,6 +238,7 @@ static void do_admit(struct agent_thread *d, const struct agent_admit *a)
             why = "HandoffInProgress: the connector's earlier session has not ended";
         else if (rc < 0)
             why = "Internal: the session could not be set up";
+        f->opened = loop_clock();
     }
     if (!why) {
         rc = masque_endpoint_accept(d->ends, a->flow, &a->prefix, f->destinations, f->rules.n_destinations,

@@ -59,12 +59,12 @@ struct agent_mail *agent_mail_free(struct agent_mail *m)
 bool agent_mail_put(struct agent_mail *m, const struct agent_letter *l, const uint8_t *data)
 {
     size_t need = letter_size(l->len), room = m->mask + 1, left = room - (m->put & m->mask),
-           skip = left < need ? left : 0;
+           skip = left < need ? left : 0, most = l->kind == AGENT_LETTER_DATAGRAM ? room / 2 : room;
     struct agent_letter head = *l;
     uint8_t *p;
 
     if (l->len > room / 2 - sizeof head ||
-        m->put + skip + need - atomic_load_explicit(&m->head, memory_order_acquire) > room)
+        m->put + skip + need - atomic_load_explicit(&m->head, memory_order_acquire) > most)
         return false;
     if (skip > 0) { /* at least ALIGN bytes: everything is a multiple of it */
         memcpy(m->bytes + (m->put & m->mask), &(uint32_t){FILLER}, sizeof(uint32_t));

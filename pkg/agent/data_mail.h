@@ -16,12 +16,14 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "base/time.h"
 
 enum agent_letter_kind { AGENT_LETTER_PACKET = 1, AGENT_LETTER_DATAGRAM };
 struct agent_letter {
     enum agent_letter_kind kind;
     uint32_t len;                      /* of what follows */
     uint32_t tun_id;                   /* PACKET: the device it came from */
+    base_time at;                      /* when it was put in */
     struct sockaddr_in6 remote, local; /* DATAGRAM */
     uint8_t ecn;
 };
@@ -33,7 +35,8 @@ struct agent_mail *agent_mail_new(size_t bytes);
 struct agent_mail *agent_mail_free(struct agent_mail *m);
 BASE_DEFINE_CLEANUP(struct agent_mail *, agent_mail_free)
 
-/* Copies one in. False: there is no room. Writer only. */
+/* Copies one in. False: there is no room. Datagrams, which anybody may send, get no more than half of it, so
+ * that they do not push out the packets of sessions. Writer only. */
 bool agent_mail_put(struct agent_mail *m, const struct agent_letter *l, const uint8_t *data);
 /* Hands over what was put since. True: the reader had seen everything, and must be woken. Writer only. */
 bool agent_mail_post(struct agent_mail *m);

@@ -101,6 +101,24 @@ Test(agent_data_mail, full_is_refused_and_room_comes_back)
     }
 }
 
+/* Datagrams are strangers' as well: however many come, half of the room is for packets. */
+Test(agent_data_mail, datagrams_get_half_of_the_room)
+{
+    base_cleanup(agent_mail_freep) struct agent_mail *m = agent_mail_new(SIZE);
+    struct agent_letter in = {.kind = AGENT_LETTER_DATAGRAM, .len = 1200};
+    static uint8_t data[1200];
+    unsigned datagrams = 0, packets = 0;
+
+    while (agent_mail_put(m, &in, data))
+        datagrams++;
+    in.kind = AGENT_LETTER_PACKET;
+    while (agent_mail_put(m, &in, data))
+        packets++;
+    cr_expect(datagrams >= 20 && packets >= datagrams, "%u datagrams, %u packets", datagrams, packets);
+    in.kind = AGENT_LETTER_DATAGRAM;
+    cr_expect_not(agent_mail_put(m, &in, data));
+}
+
 /* What stands before the data is the receiver's, too. */
 Test(agent_data_mail, a_letter_may_be_written_over)
 {

@@ -261,7 +261,10 @@ void agent_data_carried(struct agent_thread *d, const struct agent_letter *l, ui
 {
     struct agent_flow *f = agent_flows_by_address(d->flows, pkt + AT_DST);
 
-    if (!f || f->tun >= AGENT_TUNS_MAX || d->tuns[f->tun].id != l->tun_id) { /* as above */
+    /* As above. And a letter from before this flow was open was for an earlier session with the prefix, and
+     * had passed the gate of that generation: whoever reads a packet and then finds the new session in the
+     * table puts its time on it after that. */
+    if (!f || f->tun >= AGENT_TUNS_MAX || d->tuns[f->tun].id != l->tun_id || l->at <= f->opened) {
         d->n.drop_no_session++;
         return;
     }

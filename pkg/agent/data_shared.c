@@ -187,10 +187,16 @@ bool agent_tenant_packet(struct agent_tenant *x, const struct agent_tenant_limit
     return !x || l->packets == 0 || take(&x->packets_at, l->packets, 64, now);
 }
 
-void agent_tenant_add(struct agent_tenant *x)
+bool agent_tenant_add(struct agent_tenant *x, uint32_t limit)
 {
-    if (x)
-        atomic_fetch_add_explicit(&x->flows, 1, memory_order_relaxed);
+    uint32_t n = x ? atomic_load_explicit(&x->flows, memory_order_relaxed) : 0;
+
+    do {
+        if (x && limit > 0 && n >= limit)
+            return false;
+    } while (x && !atomic_compare_exchange_weak_explicit(&x->flows, &n, n + 1, memory_order_relaxed,
+                                                         memory_order_relaxed));
+    return true;
 }
 
 void agent_tenant_sub(struct agent_tenant *x)

@@ -13,6 +13,8 @@
 #define AGENT_DATA_SHARED_H
 
 #include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/cleanup.h"
 #include "base/id.h"
@@ -40,19 +42,19 @@ unsigned agent_shared_owner(const struct agent_shared *s, const uint8_t addr[16]
 /* ---- tenants ----
  * A tenant is known before anything is asked or written: by the scheme and host of its certificates' URI
  * ("spiffe://acme" of "spiffe://acme/site-1"). Tenants share AGENT_TENANTS entries by a keyed hash, so that
- * nobody can make the table grow, nor choose whose budget is used up without the key. With several threads
- * `sessions` may be exceeded by as many as threads ask at the same instant. */
+ * nobody can make the table grow, nor choose whose budget is used up without the key. */
 enum { AGENT_TENANTS = 4096 };
 /* The tenant of a URI; NULL when it has no host. */
 struct agent_tenant *agent_shared_tenant(struct agent_shared *s, const char *uri);
 enum agent_tenant_verdict { AGENT_TENANT_PASS = 0, AGENT_TENANT_SESSIONS, AGENT_TENANT_REQUESTS };
-/* May it have one flow more now? A request that passes is counted. NULL passes. */
+/* May it have one flow more now? A request that passes is counted, the flow is not yet. NULL passes. */
 enum agent_tenant_verdict agent_tenant_request(struct agent_tenant *x, const struct agent_tenant_limits *l,
                                                base_time now);
 /* One packet of it, in either direction: false = its budget is used up. NULL passes. */
 bool agent_tenant_packet(struct agent_tenant *x, const struct agent_tenant_limits *l, base_time now);
-/* It has one flow more, or one less. NULL ok. */
-void agent_tenant_add(struct agent_tenant *x);
+/* It has one flow more (false: another thread has given it the last one of its `limit`, 0 = none; not
+ * counted), or one less. NULL ok. */
+bool agent_tenant_add(struct agent_tenant *x, uint32_t limit);
 void agent_tenant_sub(struct agent_tenant *x);
 
 /* When a sender of `rate` units a second that has sent up to `at` may be done with `n` more (a tenth of the

@@ -177,10 +177,45 @@ Test(agent_data_shared, a_tenant_is_the_same_in_all_threads)
     agent_flows_join(b, s, 1);
     x = agent_flows_tenant(a, "spiffe://acme/site-1");
     cr_assert_eq(agent_flows_tenant(b, "spiffe://acme/site-2"), x);
-    agent_flow_belongs(agent_flows_add(a, 1), x);
+    cr_assert(agent_flow_belongs(agent_flows_add(a, 1), x, 2));
     cr_expect_eq(agent_tenant_request(x, &l, BASE_SEC), AGENT_TENANT_PASS);
-    agent_flow_belongs(agent_flows_add(b, 2), x);
+    cr_assert(agent_flow_belongs(agent_flows_add(b, 2), x, 2));
     cr_expect_eq(agent_tenant_request(x, &l, BASE_SEC), AGENT_TENANT_SESSIONS);
+    cr_assert_not(agent_flow_belongs(agent_flows_add(b, 3), x, 2), "asked before, and came too late");
+    agent_flows_remove(b, agent_flows_find(b, 3));
+    cr_expect_eq(agent_tenant_request(x, &l, BASE_SEC), AGENT_TENANT_SESSIONS, "who had none gave one back");
     agent_flows_remove(a, agent_flows_find(a, 1));
     cr_expect_eq(agent_tenant_request(x, &l, BASE_SEC), AGENT_TENANT_PASS);
+}
+
+/* Two threads that ask for sessions of one tenant at once: together never more than its limit. */
+static struct agent_tenant *crowded;
+static _Atomic unsigned sessions, too_many;
+
+static void *visitor(void *arg)
+{
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        if (!agent_tenant_add(crowded, 1))
+            continue;
+        wins++;
+        too_many += atomic_fetch_add(&sessions, 1) != 0;
+        atomic_fetch_sub(&sessions, 1);
+        agent_tenant_sub(crowded);
+    }
+    return arg;
+}
+
+Test(agent_data_shared, a_tenants_limit_is_for_all_threads_together)
+{
+    base_cleanup(agent_shared_freep) struct agent_shared *s = agent_shared_new(16, 1);
+    pthread_t t[RIVALS];
+
+    crowded = agent_shared_tenant(s, "spiffe://acme/site-1");
+    for (unsigned i = 0; i < RIVALS; i++)
+        cr_assert_eq(pthread_create(&t[i], NULL, visitor, NULL), 0);
+    for (unsigned i = 0; i < RIVALS; i++)
+        cr_assert_eq(pthread_join(t[i], NULL), 0);
+    cr_expect_eq(too_many, 0);
+    cr_expect_gt(wins, ROUNDS / 2, "nothing was tested");
+    cr_expect(agent_tenant_add(crowded, 1) && !agent_tenant_add(crowded, 1));
 }

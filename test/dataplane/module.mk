@@ -7,7 +7,7 @@ DATAPLANE_OBJ := $(DATAPLANE_SRC:%.c=$(BUILD)/%.o)
 DATAPLANE_AGENT := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard pkg/agent/data*.c)))
 DATAPLANE_LIB := $(foreach l,$(call linkset,masque tun),$(BUILD)/lib/libhf_$(l).a)
 # See stall.c.
-DATAPLANE_WRAP := tun_offload tun_put write masque_endpoint_send
+DATAPLANE_WRAP := tun_offload tun_put write masque_endpoint_send agent_mail_post agent_data_admit_next pthread_create
 $(DATAPLANE_OBJ): $(BUILD)/%.o: %.c build/inc/agent/.stamp
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Ibuild/inc/agent $(call pc_cflags,$(EXT_masque)) -MMD -MP -c -o $@ $<

@@ -77,7 +77,7 @@ mutant 'tun: a super-packet that does not fit together is cut' unit:tun pkg/tun/
            ret->head <= TUN_SUPER_HEAD_MAX && ret->head < len' ''
 mutant 'tun: packets of two sessions in one super-packet' unit:tun $f '(t->run.n > 0 && t->pass != pass) || ' ''
 mutant 'tun: what a kernel refuses together is lost' kernel-without-super-packets $f 'rc == BASE_EINVAL && r->n > 1' 'false'
-mutant 'tun: a kernel that refuses is asked again' kernel-without-super-packets $f '        t->offload = false;' ''
+mutant 'tun: a kernel that refuses is asked again' kernel-without-super-packets $f '        t->single = true;' ''
 mutant 'tun: what was thrown away is written after all' unit:tun $f '    t->run.n = 0;
     t->pass = NULL;
     return n;' '    return n;'
@@ -128,6 +128,14 @@ mutant 'threads: a new session waits for ever' one-stands-still $f '<= d->gap)' 
 mutant 'threads: nobody says that a queue was read' first-packets $f 'atomic_store(&d->sweeps_done, asked);' '{}'
 mutant 'threads: packets of another queue are dropped' carried $f 'd->mail_put |= UINT64_C(1) << to;' ''
 mutant 'threads: mail waits until something else happens' carried $f 'else if (agent_mail_post(mail(d, d->index, to)))' 'else if (false)'
+mutant 'threads: what was posted too late passes' posted-late $f 'if (d->beat - is.at > d->gap)' 'if (false)'
+mutant 'threads: a letter for the session before reaches the next' letter-for-the-session-before pkg/agent/data_path.c ' || l->at <= f->opened' ''
+mutant 'threads: strangers push out packets' unit:agent:agent_data_mail pkg/agent/data_mail.c 'l->kind == AGENT_LETTER_DATAGRAM ? room / 2 : room' 'room'
+mutant 'threads: two at once pass the limit of a tenant' unit:agent:agent_data_shared pkg/agent/data_shared.c 'if (x && limit > 0 && n >= limit)' 'if (false)'
+f=pkg/agent/data.c
+mutant 'threads: a close that finds no room is lost' orders-are-kept $f 'd->closes[d->n_closes++] = flow;' '{}'
+mutant 'threads: an order for all that finds no room is lost' orders-are-kept $f 'owed |= push_to_those(d, (enum agent_for_all)i) != BASE_OK;' '{}'
+mutant 'threads: drained when one is' orders-are-kept $f 'return d->drained == all_threads(d);' 'return true;'
 f=pkg/agent/data_loop.c
 mutant 'threads: what was carried through a gap passes' gap-and-what-was-carried $f 'agent_data_mail_take(d, false);
     masque' '(void)0;
@@ -142,6 +150,8 @@ mutant 'threads: the kernel picks by address' 'unit:masque:masque_h3_threads' $f
 mutant 'threads: IDs name no thread' 'unit:masque:masque_h3_threads' pkg/masque/h3_conn.c 'masque_thread_mark(scid.data, &h->threads);' ''
 mutant 'threads: a Retry names no thread' 'unit:masque:masque_h3_threads' pkg/masque/h3_accept.c 'masque_thread_mark(scid.data, &h->threads);' ''
 mutant 'threads: strays are not handed over' 'unit:masque:masque_h3_threads' pkg/masque/h3.c 'if (thread != h->threads.index) {' 'if (false) {'
+mutant 'threads: what another took of the rate is not seen' unit:masque:masque_count pkg/masque/rate.c 'if (!left(was, now, rate, burst))' 'if (false)'
+mutant 'threads: what another took of a source is not seen' unit:masque:masque_count pkg/masque/count.c 'if (sum(w, tag) <= limit)' 'if (true)'
 mutant 'threads: each has the whole limit' 'unit:masque:masque_h3_threads' pkg/masque/h3.c 'cfg->threads.shared ? &cfg->threads.shared->h3 : &h->alone' '&h->alone'
 
 f=pkg/masque/h2_write.c

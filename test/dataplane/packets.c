@@ -126,6 +126,12 @@ static void kernel_without_super_packets(struct rig *r)
         CHECK(r, r->rx.n == up + N, "round %d: %d of %d came", round, (int)(r->rx.n - up), N);
         CHECK(r, s.tun_out == before.tun_out + N, "counted %d", (int)(s.tun_out - before.tun_out));
         CHECK(r, rig_kernel_refused() == (rig_tun_collects() ? 1 : 0), "it refused %u", rig_kernel_refused());
+        /* What it gives us is cut all the same. */
+        uint64_t down = r->flows[0].rx.n;
+        CHECK(r, rig_down_together(r, rig_addr(7), 300, N), "send");
+        rig_settle(r);
+        CHECK(r, r->flows[0].rx.n == down + N, "round %d: %d of %d came down", round,
+              (int)(r->flows[0].rx.n - down), N);
     }
     rig_old_kernel(false);
 }

@@ -12,11 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "masque/endpoint.h"
+#include "agent/data_int.h"
 #include "rig.h"
 #include "tun/tun.h"
 
-static _Atomic base_time stall_up, stall_down;
+static _Atomic base_time stall_up, stall_down, stall_post, stall_admit;
+static atomic_uint fail_thread;
 static atomic_bool offload, old_kernel;
 static atomic_uint refused;
 
@@ -26,7 +27,8 @@ void rig_stall(bool up, base_time d)
 }
 bool rig_stalled(void)
 {
-    return atomic_load(&stall_up) == 0 && atomic_load(&stall_down) == 0;
+    return atomic_load(&stall_up) == 0 && atomic_load(&stall_down) == 0 && atomic_load(&stall_post) == 0 &&
+           atomic_load(&stall_admit) == 0;
 }
 bool rig_tun_collects(void)
 {
@@ -40,6 +42,19 @@ void rig_old_kernel(bool is)
 unsigned rig_kernel_refused(void)
 {
     return atomic_load(&refused);
+}
+
+void rig_stall_post(base_time d)
+{
+    atomic_store(&stall_post, d);
+}
+void rig_stall_admit(base_time d)
+{
+    atomic_store(&stall_admit, d);
+}
+void rig_fail_thread(unsigned n)
+{
+    atomic_store(&fail_thread, n);
 }
 
 ssize_t __real_write(int fd, const void *buf, size_t len);
@@ -100,4 +115,30 @@ int __wrap_masque_endpoint_send(struct masque_endpoint *e, uint64_t flow, const 
 
     stand_still(&stall_down);
     return rc;
+}
+
+bool __real_agent_mail_post(struct agent_mail *m);
+bool __wrap_agent_mail_post(struct agent_mail *m);
+bool __wrap_agent_mail_post(struct agent_mail *m)
+{
+    stand_still(&stall_post);
+    return __real_agent_mail_post(m);
+}
+
+const struct agent_admit *__real_agent_data_admit_next(struct agent_thread *d, base_time now);
+const struct agent_admit *__wrap_agent_data_admit_next(struct agent_thread *d, base_time now);
+const struct agent_admit *__wrap_agent_data_admit_next(struct agent_thread *d, base_time now)
+{
+    if (atomic_load(&d->sweeps_awaited))
+        stand_still(&stall_admit);
+    return __real_agent_data_admit_next(d, now);
+}
+
+int __real_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
+{
+    if (atomic_load(&fail_thread) > 0 && atomic_fetch_sub(&fail_thread, 1) == 1)
+        return EAGAIN;
+    return __real_pthread_create(ret, attr, fn, arg);
 }

@@ -3,6 +3,9 @@
  * Two data threads: what comes to one and belongs to the other, a connector that moves between them, and one
  * of them stopped while the other works on.
  */
+#include <dirent.h>
+#include <sys/resource.h>
+
 #include "rig.h"
 #include "scenarios.h"
 
@@ -256,6 +259,136 @@ static void gap_and_what_was_carried(struct rig *r)
     }
 }
 
+/* A thread that stands still just as it hands over what it has read from its queue (its clock was asked
+ * before): longer than the gap, and nothing of that arrives. */
+static void posted_late(struct rig *r)
+{
+    enum { PACKETS = 40 };
+
+    NEED(r, rig_open_tun(r, 1, RIG_DEV), "device");
+    NEED(r, rig_session_on(r, 0, 0, 7, 1) && rig_flows(r, 0), "session");
+    for (int round = 0; round < 2; round++) {
+        rig_settle(r);
+        uint64_t before = r->flows[0].rx.n, carried = stats(r).carried, to = loop_clock() + 5 * BASE_SEC;
+
+        rig_stall_post(700 * BASE_MS);
+        for (unsigned i = 0; i < PACKETS; i++)
+            CHECK(r, rig_down_from(r, rig_addr(7), 300, (uint16_t)(25000 + i)), "send");
+        CHECK(r, rig_wait(r, AGENT_REPORT_GAP, 0, NULL), "round %d: no gap", round);
+        while (r->flows[0].rx.n == before && loop_clock() < (base_time)to)
+            rig_run(r, BASE_MS);
+        rig_settle(r);
+        carried = stats(r).carried - carried;
+        CHECK(r, carried > 0, "round %d: nothing was carried", round);
+        CHECK(r, r->flows[0].rx.n <= before + PACKETS - carried,
+              "round %d: %d of %d came, %d of them had been carried", round, (int)(r->flows[0].rx.n - before),
+              PACKETS, (int)carried);
+        NEED(r, rig_flows(r, 0), "round %d: a session after that", round);
+    }
+}
+
+/* A letter for a session that ended meanwhile, to the thread where the next one with this prefix opens. The
+ * thread that posts it has read its queues when it was asked to, all in time; the letter comes when the other
+ * one has just looked into its mail. */
+static void letter_for_the_session_before(struct rig *r)
+{
+    uint64_t flow, next;
+
+    NEED(r, rig_open_tun(r, 1, RIG_DEV), "device");
+    for (int round = 0; round < 4; round++) {
+        NEED(r, (flow = rig_session_on(r, 0, 0, 7, 1)) != 0 && rig_flows(r, 0), "session");
+        NEED(r, (next = rig_request_on(r, 0, 1)) != 0, "request");
+        rig_settle(r);
+        uint64_t carried = stats(r).carried;
+        rig_stall_post(150 * BASE_MS);
+        base_time from = loop_clock();
+        for (unsigned i = 0; i < 40; i++)
+            CHECK(r, rig_down_from(r, rig_addr(7), 300, (uint16_t)(26000 + i)), "send");
+        base_time to = loop_clock();
+        rig_run(r, 10 * BASE_MS);
+        fence_kill(r->flows[0].slot);
+        CHECK(r, stop(r, flow), "no confirmation");
+        rig_stall_admit(250 * BASE_MS);
+        ban(&r->flows[1].rx, from, to);
+        NEED(r, rig_admit(r, 1, next, 7, 1), "the next session");
+        rig_settle(r);
+        CHECK(r, stats(r).carried > carried, "round %d: nothing was carried", round);
+        CHECK(r, r->flows[1].rx.banned == 0, "round %d: %d packets of the session before", round,
+              (int)r->flows[1].rx.banned);
+        NEED(r, rig_flows(r, 1), "round %d: the next session passes", round);
+        fence_kill(r->flows[1].slot);
+        CHECK(r, stop(r, next), "no confirmation");
+        give_back(r, 0);
+        give_back(r, 1);
+        r->n_seen = 0;
+        rig_stall_post(0);
+        rig_stall_admit(0);
+    }
+}
+
+static unsigned entries(const char *dir)
+{
+    unsigned n = 0;
+    DIR *d = opendir(dir);
+
+    while (d && readdir(d))
+        n++;
+    if (d)
+        (void)closedir(d);
+    return n;
+}
+
+/* When the second thread, or the third, cannot be had, nothing is left of the first. */
+static void all_threads_or_none(struct rig *r)
+{
+    char cert[300], key[300], ca[300];
+    struct agent_data_config cfg = {.threads = 3, .http2 = true};
+    struct rlimit old, few;
+    unsigned fds, tasks, tried = 0;
+    struct agent_data *d = NULL;
+    struct base_err err;
+
+    (void)snprintf(cert, sizeof cert, "%s/edge1.crt", r->dir);
+    (void)snprintf(key, sizeof key, "%s/edge1.key", r->dir);
+    (void)snprintf(ca, sizeof ca, "%s/client-ca.crt", r->dir);
+    cfg.h3.listen = "[::1]:0";
+    cfg.h3.cert_file = cert;
+    cfg.h3.key_file = key;
+    cfg.h3.client_ca_file = ca;
+    fds = entries("/proc/self/fd");
+    tasks = entries("/proc/self/task");
+    for (unsigned i = 1; i <= 3; i++) {
+        char which[40];
+
+        (void)snprintf(which, sizeof which, "data thread %u of 3", i);
+        rig_fail_thread(i);
+        err = (struct base_err){0};
+        CHECK(r, agent_data_new(&d, &cfg, NULL, NULL, &err) == BASE_EIO && !d, "thread %u", i);
+        CHECK(r, strstr(err.msg, which) && strstr(err.msg, "data.threads"), "%s", err.msg);
+        CHECK(r, entries("/proc/self/fd") == fds && entries("/proc/self/task") == tasks,
+              "thread %u: %d descriptors, %d tasks more", i, (int)(entries("/proc/self/fd") - fds),
+              (int)(entries("/proc/self/task") - tasks));
+    }
+    rig_fail_thread(0);
+    NEED(r, getrlimit(RLIMIT_NOFILE, &old) == 0, "limit");
+    for (few = old, few.rlim_cur = fds; few.rlim_cur < fds + 200; few.rlim_cur++) {
+        err = (struct base_err){0};
+        NEED(r, setrlimit(RLIMIT_NOFILE, &few) == 0, "limit");
+        int rc = agent_data_new(&d, &cfg, NULL, NULL, &err);
+        NEED(r, setrlimit(RLIMIT_NOFILE, &old) == 0, "limit");
+        if (rc == BASE_OK)
+            break;
+        tried++;
+        CHECK(r, !d && err.msg[0], "%d descriptors: code %d", (int)few.rlim_cur, rc);
+        CHECK(r, entries("/proc/self/fd") == fds && entries("/proc/self/task") == tasks, "%d descriptors: %s",
+              (int)few.rlim_cur, err.msg);
+    }
+    CHECK(r, tried > 10, "%u limits were tried", tried);
+    NEED(r, d != NULL, "never enough descriptors: %s", err.msg);
+    d = agent_data_free(d);
+    CHECK(r, entries("/proc/self/fd") == fds && entries("/proc/self/task") == tasks, "after the end");
+}
+
 const struct scenario dp_threads[] = {
     {"carried", carried, false, {0}, true},
     {"first-packets", first_packets, false, {0}, true},
@@ -264,5 +397,8 @@ const struct scenario dp_threads[] = {
     {"stopped-while-it-waits", stopped_while_it_waits, false, {0}, true},
     {"one-stands-still", one_stands_still, false, {0}, true},
     {"gap-and-what-was-carried", gap_and_what_was_carried, false, {0}, true},
+    {"posted-late", posted_late, true, {0}, true},
+    {"letter-for-the-session-before", letter_for_the_session_before, true, {0}, true},
+    {"all-threads-or-none", all_threads_or_none, true, {0}, true},
     {NULL, NULL, false, {0}, false},
 };
