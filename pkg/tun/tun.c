@@ -36,7 +36,8 @@ struct tun {
     int mtu;
     unsigned queue_len;
     char device[IFNAMSIZ];
-    bool offload;                  /* super-packets both ways */
+    bool offload;                  /* super-packets may come */
+    bool single;                   /* the kernel takes none from us */
     struct tun_run run;            /* what tun_put holds back until tun_flush */
     const struct fence_pass *pass; /* of all that is in the run */
     struct tun_flushed direct;     /* what tun_put wrote at once */
@@ -313,7 +314,7 @@ int tun_put(struct tun *t, const struct fence_pass *pass, uint8_t *pkt, size_t l
 {
     if (!pass)
         return BASE_EDENIED;
-    if (!t->offload || len == 0 || len > TUN_RUN_BYTES) {
+    if (!t->offload || t->single || len == 0 || len > TUN_RUN_BYTES) {
         int rc = t->run.n > 0 ? BASE_EAGAIN : tun_write(t, pass, pkt, len, err);
 
         if (rc == BASE_OK) {
@@ -365,7 +366,7 @@ int tun_flush(struct tun *t, struct tun_flushed *ret, struct base_err *err)
         /* A kernel that knows no such super-packets: cut again, and not put together any more. */
         struct one_by_one o = {t, t->pass, err, ret, BASE_OK};
 
-        t->offload = false;
+        t->single = true;
         (void)tun_offload_cut(t->out, r->len, write_one, &o);
         rc = o.rc;
     } else if (rc == BASE_OK) {
