@@ -2,8 +2,10 @@
 #include "loop/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -14,6 +16,7 @@
 #define NAME_MAX_BYTES 128   /* of logger, event and keys */
 #define TAIL_BYTES 32        /* kept free for what closes a line */
 #define N_SLOTS 128
+#define PATIENCE (20 * BASE_MS) /* with whoever has the lock, and with whoever reads */
 
 /* How often one event came in the running second. */
 struct slot {
@@ -29,6 +32,8 @@ struct loop_log {
     int fd;
     atomic_int max;
     _Atomic uint64_t counts[4]; /* by level */
+    _Atomic uint64_t lost;      /* lines, since it was last said */
+    atomic_bool stuck;          /* patience ended in vain, and nothing went since: nobody has any more */
     bool json, torn;            /* torn: the last line was written in part */
     char *logger;
     struct slot slots[N_SLOTS];
@@ -239,11 +244,47 @@ static void build(struct line *o, const struct loop_log *l, enum loop_level leve
     o->buf[o->n++] = '\n';
 }
 
+/* False: somebody has the lock and stands still (a thread that was stopped). */
+static bool take_lock(struct loop_log *l)
+{
+    struct timespec until;
+
+    if (pthread_mutex_trylock(&l->lock) == 0)
+        return true;
+    if (atomic_load(&l->stuck))
+        return false;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += PATIENCE;
+    until.tv_sec += until.tv_nsec / BASE_SEC;
+    until.tv_nsec %= BASE_SEC;
+    if (pthread_mutex_clocklock(&l->lock, CLOCK_MONOTONIC, &until) == 0)
+        return true;
+    atomic_store(&l->stuck, true);
+    return false;
+}
+
+/* Under the lock. False: nobody reads what was written before. A pipe that says so takes a whole line. */
+static bool takes_a_line(struct loop_log *l)
+{
+    struct pollfd p = {.fd = l->fd, .events = POLLOUT};
+    int n;
+
+    do
+        n = poll(&p, 1, atomic_load(&l->stuck) ? 0 : (int)(PATIENCE / BASE_MS));
+    while (n < 0 && errno == EINTR);
+    atomic_store(&l->stuck, n == 0);
+    return n != 0;
+}
+
 /* Under the lock. A line that could be written in part only is closed before the next one. */
 static void emit(struct loop_log *l, struct line *o)
 {
     size_t done = 0;
 
+    if (!takes_a_line(l)) {
+        atomic_fetch_add(&l->lost, 1);
+        return;
+    }
     if (l->torn) {
         if (write(l->fd, "\n", 1) != 1)
             return;
@@ -311,6 +352,21 @@ static bool admit(struct loop_log *l, base_time now, enum loop_level level, cons
     return false;
 }
 
+/* Under the lock. */
+static void say_what_was_lost(struct loop_log *l)
+{
+    uint64_t n = atomic_load(&l->lost);
+    struct line o;
+
+    if (n == 0 || !takes_a_line(l))
+        return;
+    build(&o, l, LOOP_WARN, "log_lost",
+          "lines were lost: nobody read them, or a thread that wrote one stood still", &LOG_INT("lines", n),
+          1);
+    emit(l, &o);
+    atomic_fetch_sub(&l->lost, n);
+}
+
 struct loop_log *loop_log_new(int fd, enum loop_level max, bool json, const char *logger)
 {
     struct loop_log *l = base_calloc(1, sizeof *l);
@@ -335,6 +391,7 @@ struct loop_log *loop_log_free(struct loop_log *l)
     if (!l)
         return NULL;
     pthread_mutex_lock(&l->lock);
+    say_what_was_lost(l);
     summaries(l, 0, true);
     pthread_mutex_unlock(&l->lock);
     pthread_mutex_destroy(&l->lock);
@@ -355,9 +412,9 @@ uint64_t loop_log_count(struct loop_log *l, enum loop_level level)
 
 void loop_log_flush(struct loop_log *l)
 {
-    if (!l)
+    if (!l || !take_lock(l))
         return;
-    pthread_mutex_lock(&l->lock);
+    say_what_was_lost(l);
     summaries(l, loop_clock(), false);
     pthread_mutex_unlock(&l->lock);
 }
@@ -373,7 +430,11 @@ void loop_log_fields(struct loop_log *l, enum loop_level level, const char *even
     if (!l || (int)level > atomic_load_explicit(&l->max, memory_order_relaxed))
         return;
     now = loop_clock();
-    pthread_mutex_lock(&l->lock);
+    if (!take_lock(l)) {
+        atomic_fetch_add(&l->lost, 1);
+        return;
+    }
+    say_what_was_lost(l);
     summaries(l, now, false);
     if (admit(l, now, level, event)) {
         build(&o, l, level, event, msg, fields, n);

@@ -3,8 +3,10 @@
  * loop/log.h - log lines in the shape that Kubernetes components write (JSON), or text for people.
  *
  * Any thread. One line per call, written with one write(2) to stderr, at most 4 KiB (longer values are cut
- * and marked). Identities are fields; tokens, keys, payload and grants are never passed here. Equal events
- * are rate-limited per call site key: LOOP_LOG_BURST lines, then one summary per second with `suppressed`.
+ * and marked). Nobody waits longer than 20 ms, and only once, for a reader that does not read, or for another
+ * thread that was stopped while it wrote: the line is lost, and counted in the next one that goes (log_lost).
+ * Identities are fields; tokens, keys, payload and grants are never passed here. Equal events are
+ * rate-limited per call site key: LOOP_LOG_BURST lines, then one summary per second with `suppressed`.
  *
  *     loop_log(log, LOOP_INFO, "session_state", "session moved",
  *              LOG_STR("connector", name), LOG_INT("epoch", e), LOG_END);

@@ -4,9 +4,13 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 struct out {
@@ -205,6 +209,125 @@ Test(loop_log, threads_do_not_mix_their_lines)
         cr_assert(strchr(p, '\n')[-1] == '}');
     }
     end(&o, z);
+}
+
+/* A pipe that nobody reads: one thread fills it, and it may stand still in its write, or be stopped there,
+ * for ever. Nobody else waits for it, and what was lost is counted once somebody reads again. */
+static void *fill(void *arg)
+{
+    char x[4096];
+
+    memset(x, 'x', sizeof x);
+    while (write(*(int *)arg, x, sizeof x) > 0)
+        ;
+    return NULL;
+}
+
+static void *say(void *arg)
+{
+    for (int i = 0; i < 10; i++)
+        loop_log(arg, LOOP_INFO, "e", "m", LOG_END);
+    return NULL;
+}
+
+Test(loop_log, nobody_waits_for_a_reader_that_does_not_read, .timeout = 20)
+{
+    int p[2];
+    pthread_t th[2];
+    static char got[1 << 20];
+    size_t n = 0;
+    struct loop_log *l;
+    struct timespec from, to;
+
+    cr_assert_eq(pipe2(p, O_NONBLOCK | O_CLOEXEC), 0);
+    (void)fill(&p[1]);
+    cr_assert_eq(fcntl(p[1], F_SETFL, 0), 0); /* as stderr is */
+    l = loop_log_new(p[1], LOOP_INFO, true, "x");
+    (void)clock_gettime(CLOCK_MONOTONIC, &from);
+    for (unsigned i = 0; i < 2; i++)
+        cr_assert_eq(pthread_create(&th[i], NULL, say, l), 0);
+    for (unsigned i = 0; i < 2; i++)
+        cr_assert_eq(pthread_join(th[i], NULL), 0);
+    (void)clock_gettime(CLOCK_MONOTONIC, &to);
+    cr_assert(to.tv_sec - from.tv_sec < 5, "20 lines took %ld s", (long)(to.tv_sec - from.tv_sec));
+    for (ssize_t k; (k = read(p[0], got, sizeof got)) > 0;)
+        cr_assert_null(memchr(got, '{', (size_t)k), "it did not lose them");
+    loop_log(l, LOOP_INFO, "again", "m", LOG_END);
+    loop_log_free(l);
+    for (ssize_t k; (k = read(p[0], got + n, sizeof got - 1 - n)) > 0;)
+        n += (size_t)k;
+    got[n] = '\0';
+    cr_assert(strstr(got, "\"event\":\"log_lost\"") && strstr(got, "\"lines\":20"), "%s", got);
+    cr_assert(strstr(got, "\"event\":\"again\""), "%s", got);
+    cr_assert_eq(lines(got), 2, "%s", got);
+    close(p[0]);
+    close(p[1]);
+}
+
+/* A thread that is stopped in the middle of a line has the lock: the others lose theirs, and go on. A
+ * signal's handler that sleeps stands for whatever stops a single thread. */
+static atomic_bool asleep, enough;
+
+static void sleep_long(int signum)
+{
+    struct timespec ts = {.tv_sec = 1};
+
+    (void)signum;
+    atomic_store(&asleep, true);
+    (void)nanosleep(&ts, NULL);
+    atomic_store(&asleep, false);
+}
+
+/* More kinds of events than are counted: all are written, and it has the lock most of the time. */
+static void *chat(void *arg)
+{
+    static char names[300][8];
+
+    for (unsigned i = 0; !atomic_load(&enough); i = (i + 1) % 300) {
+        if (!names[i][0])
+            (void)snprintf(names[i], sizeof names[i], "chat%u", i);
+        loop_log(arg, LOOP_INFO, names[i], "m", LOG_END);
+    }
+    return NULL;
+}
+
+static long ms_of_a_line(struct loop_log *l)
+{
+    struct timespec from, to;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &from);
+    loop_log(l, LOOP_INFO, "line", "m", LOG_END);
+    (void)clock_gettime(CLOCK_MONOTONIC, &to);
+    return (to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000;
+}
+
+Test(loop_log, nobody_waits_for_a_thread_that_was_stopped_in_a_line, .timeout = 60)
+{
+    struct sigaction act = {.sa_handler = sleep_long};
+    struct out o = start(true);
+    pthread_t th;
+    char *z;
+    bool lost = false;
+
+    cr_assert_eq(sigaction(SIGUSR1, &act, NULL), 0);
+    cr_assert_eq(pthread_create(&th, NULL, chat, o.log), 0);
+    for (int i = 0; i < 15 && !lost; i++) {
+        cr_assert_eq(pthread_kill(th, SIGUSR1), 0);
+        while (!atomic_load(&asleep))
+            (void)sched_yield();
+        for (int k = 0; k < 3; k++)
+            cr_assert_lt(ms_of_a_line(o.log), 700);
+        while (atomic_load(&asleep))
+            (void)usleep(1000);
+        loop_log(o.log, LOOP_INFO, "after", "m", LOG_END);
+        z = text(&o);
+        lost = strstr(z, "\"event\":\"log_lost\"") != NULL;
+        free(z);
+    }
+    atomic_store(&enough, true);
+    cr_assert_eq(pthread_join(th, NULL), 0);
+    cr_assert(lost, "it never had the lock: nothing was tested");
+    end(&o, text(&o));
 }
 
 Test(loop_log, no_log_and_a_closed_descriptor_are_harmless)
