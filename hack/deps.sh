@@ -9,6 +9,7 @@
 #   hack/deps.sh                everything
 #   hack/deps.sh --packages     Debian packages only
 #   hack/deps.sh --cluster      what `make image` and `make cluster-test` need besides (they call it)
+#   hack/deps.sh --peers        what `make accept-peers` needs besides (it calls it)
 #   hack/deps.sh --image        on Debian 13: what the image is built and unit-tested with
 #   hack/deps.sh --list         print the packages and stop; --list-image, --list-image-backports the image's
 #
@@ -33,6 +34,8 @@ readonly need_ngtcp2=1.11
 cluster_packages=(buildah containernetworking-plugins dnsmasq-base)
 # Only where their programs are missing: Debian's containerd would take the place of Docker's.
 cluster_programs=(containerd runc)
+# Other movers of addresses, measured beside ours.
+peer_packages=(keepalived)
 # What the image's build stage has, on Debian 13; its backports suite has the OpenSSL helper.
 image_packages=(
     gcc make pkg-config libc6-dev binutils bash gawk libcurl4-openssl-dev libcjson-dev libyaml-dev libssl-dev libuv1-dev
@@ -183,9 +186,9 @@ install_packages() {
     "${apt[@]}" install --no-install-recommends -t "$need_codename-backports" "${missing_bp[@]}"
     [ ${#missing[@]} = 0 ] || "${apt[@]}" install --no-install-recommends "${missing[@]}"
     restore_policy
-    # The tests start BIRD and containerd themselves, each in namespaces of its own.
+    # The tests start BIRD, containerd and keepalived themselves, each in namespaces of its own.
     [ $had_bird != no ] || started+=(bird)
-    [[ " ${wanted[*]} " != *" containerd "* ]] || started+=(containerd)
+    for p in containerd keepalived; do [[ " ${wanted[*]} " != *" $p "* ]] || started+=("$p"); done
     for p in "${started[@]}"; do
         if command -v systemctl >/dev/null; then systemctl disable --now "$p.service" >/dev/null 2>&1 || true; fi
         update-rc.d "$p" disable >/dev/null 2>&1 || true
@@ -212,6 +215,12 @@ main() {
         install_packages
         return
         ;;
+    --peers)
+        check_debian
+        packages+=("${peer_packages[@]}")
+        install_packages
+        return
+        ;;
     --image)
         need_debian=13 need_codename=trixie
         packages=("${image_packages[@]}") backports=("${image_backports[@]}")
@@ -220,7 +229,7 @@ main() {
         return
         ;;
     '') ;;
-    *) die "unknown argument '$1' (known: --packages, --cluster, --image, --list, --list-image, --list-image-backports)" ;;
+    *) die "unknown argument '$1' (known: --packages, --cluster, --peers, --image, --list, --list-image, --list-image-backports)" ;;
     esac
     local bin
     check_debian

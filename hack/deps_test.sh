@@ -95,6 +95,8 @@ check "missing packages and no root: names them" fails_with "missing Debian pack
 check "installed ones are not named" bash -c '! PATH="$1:$PATH" hack/deps.sh --packages 2>&1 | grep -E " (git|curl)( |$)"' _ "$tmp/bin"
 ln -s /bin/true "$tmp/bin/containerd"
 check "--cluster: buildah is wanted, too" fails_with " buildah " env PATH="$tmp/bin:$PATH" hack/deps.sh --cluster
+check "--peers: keepalived is wanted, too" fails_with " keepalived" env PATH="$tmp/bin:$PATH" hack/deps.sh --peers
+check "which nothing else wants" bash -c '! PATH="$1:$PATH" hack/deps.sh --cluster 2>&1 | grep -E " keepalived( |$|\.)"' _ "$tmp/bin"
 check "a containerd that is there already stays what it is" bash -c '! PATH="$1:$PATH" hack/deps.sh --cluster 2>&1 | grep -E " containerd( |$|\.)"' _ "$tmp/bin"
 printf '#!/bin/sh\necho 0\n' >"$tmp/bin/id"
 printf '#!/bin/sh\necho apt-get must not run here; exit 9\n' >"$tmp/bin/apt-get" # whatever deps.sh does, nothing is installed

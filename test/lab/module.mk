@@ -49,7 +49,7 @@ $(SCENARIOS:%=scenario-%) $(SCENARIOS_LONG:%=scenario-%): scenario-%: binaries p
 	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/scenario-$* test/lab/scenarios/$*.sh
 
 # ---- acceptance: test/lab/accept/README.md -----------------------------------------------------------------------
-.PHONY: accept accept-short accept-mutants accept-mutants-build test-accept-report
+.PHONY: accept accept-short accept-mutants accept-mutants-build test-accept-report accept-peers test-accept-peers
 SUITES += test-accept-report
 ## test-accept-report  verdicts, packet truths and timeline of the acceptance lab, on files made for it (seconds)
 test-accept-report:
@@ -62,6 +62,15 @@ SUITES += accept-short
 ## accept-short   the load-bearing ones, once (3 to 4 minutes)
 accept-short: binaries peers
 	@HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/accept-short test/lab/accept/run.sh --short $(if $(SUMMARY),--summary $(SUMMARY))
+SUITES += test-accept-peers
+## test-accept-peers  how a move is measured, and the table of movers, on files made for it (seconds)
+test-accept-peers:
+	@hack/run-tests.sh $(VARIANT)/accept-peers-table test/lab/accept/peers/table_test.sh
+## accept-peers   keepalived and BIRD as movers of addresses beside Holdfast, RUNS=10 times each (an hour; installs keepalived)
+accept-peers: binaries peers
+	@hack/deps.sh --peers
+	@HOLDFAST_SUITE_TIMEOUT=172800 HOLDFAST_BIN=$(CURDIR)/$(BUILD)/bin hack/run-tests.sh $(VARIANT)/accept-peers test/lab/accept/peers/run.sh \
+	  --runs $(or $(RUNS),10) --seed $(or $(SEED),1) $(if $(SUMMARY),--summary $(SUMMARY)) $(SCENARIO)
 MUTANTS_LAB := build/mutants-lab
 accept-mutants-build:
 	@$(MAKE) -s --no-print-directory BUILD=$(MUTANTS_LAB) SAN= CFLAGS=-DHOLDFAST_MUTANTS $(MUTANTS_LAB)/bin/holdfast-agent \

@@ -130,6 +130,10 @@ known=$({ grep -o '`accept [^`]*`' "${KNOWN_LIMITS:-$root/KNOWN_LIMITS.md}" || t
 meta=$(jq -nc --arg c "test/lab/accept/run.sh $args" --arg rev "$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)" --arg at "$(date -u +%Y-%m-%dT%H:%MZ)" \
     --arg m "$(nproc) cores, Linux $(uname -r)" '{command: $c, revision: $rev, at: $at, machine: $m}')
 cat "$out"/runs/*.jsonl | jq -s --argjson known "$known" --argjson meta "$meta" -f "$here/report.jq" >"$out/report.json"
+if [ -s "$out/peers/moves.json" ]; then # what `make accept-peers` has measured
+    jq --slurpfile m "$out/peers/moves.json" '.movers = $m[0]' "$out/report.json" >"$out/report.new"
+    mv "$out/report.new" "$out/report.json"
+fi
 
 # ---- the table ----
 rows() { # SEPARATOR: scenario, figure, n, p50, p99, max, bound, verdict
@@ -162,6 +166,7 @@ X
         while IFS= read -r line; do
             if [[ $line == '@SVG '* ]]; then cat "$out/${line#@SVG }.svg" 2>/dev/null || echo '<p>no timeline</p>'; else printf '%s\n' "$line"; fi
         done
+    cat "$out/peers.html" 2>/dev/null || true
     echo '</body></html>'
 } >"$out/report.html"
 

@@ -4,7 +4,7 @@
 #
 # Observers write lines "NS ..." (CLOCK_BOOTTIME) all the time; a test looks up when a thing was seen. Files in $D/log:
 #   api.watch-KIND.log     "NS {watch event}" of an API collection
-#   vpc.routes.log         "NS line" of `ip monitor route` at the VPC host
+#   vpc.routes.log         "NS line" of `ip monitor route` at the VPC host (in the acceptance lab of the edges, too)
 #   cap.csv                NS,link,in|out,source,destination,protocol,length at the VPC host, per link
 #   to-vpc.csv             stream,seq,sent,received,link,source of connectors' numbered packets at the VPC host
 #   to-client.csv, to-client2.csv   the same of the VPC host's numbered packets at the connectors
@@ -35,10 +35,11 @@ observe_again() {
     for kind in routeclaims providerinstances hostattachments; do observe_kind $kind edge.galactic.datumapis.com; done
     observe_kind connectorbindings masque.galactic.datumapis.com
 }
+# shellcheck disable=SC2016
+route_notices() { "$LAB" run "$D" "$1" routes bash -c 'stdbuf -oL ip -6 monitor route | "$1" stamp' _ "$PROBE"; } # NODE
 observers() {
     observe_again
-    # shellcheck disable=SC2016
-    "$LAB" run "$D" vpc routes bash -c 'stdbuf -oL ip -6 monitor route | "$1" stamp' _ "$PROBE"
+    route_notices vpc
     "$LAB" run "$D" vpc cap "$PROBE" cap --if e1 --if e2 --prefix fd12:0:0:1::/64 --log "$D/log/cap.csv"
     "$LAB" run "$D" vpc recv "$PROBE" recv --port 7000 --bind fd20::10 --echo --log "$D/log/to-vpc.csv"
     "$LAB" run "$D" vpc tcp "$PROBE" tcp-serve --port 7001 --bind fd20::10

@@ -94,8 +94,11 @@ scenario_up() {
     trap 'exit 143' TERM
     "$LAB" "${lab[@]}" 2>"$D/up.log" || { cat "$D/up.log"; exit 1; }
     observers
-    [ -z "${ACCEPT:-}" ] || "$LAB" run "$D" vpc late "$PROBE" late --log "$D/log/late.csv"
     local n
+    if [ -n "${ACCEPT:-}" ]; then
+        "$LAB" run "$D" vpc late "$PROBE" late --log "$D/log/late.csv"
+        for n in edge1 edge2; do route_notices $n; done
+    fi
     for n in edge1 edge2; do "$LAB" start "$D" foundation "$n"; done
 }
 scenario_agents() {
@@ -140,13 +143,14 @@ with_session() {
     check "packets flow" flows client "$(now_ns)"
 }
 stream_of() { if [ "$1" = client ]; then echo 1; else echo 2; fi; }
-# traffic ADDRESS: numbered packets from both clients, whoever has the address, and from the VPC host, all the time.
+# traffic ADDRESS: numbered packets from both clients, whoever has the address, and from the VPC host, all the time, one each
+# TRAFFIC_US (4000) microseconds.
 traffic() {
     local c
     for c in client client2; do
-        "$LAB" run "$D" "$c" send "$PROBE" send --bind "$1" --freebind --to fd20::10 --port 7000 --interval 4000 --stream "$(stream_of $c)"
+        "$LAB" run "$D" "$c" send "$PROBE" send --bind "$1" --freebind --to fd20::10 --port 7000 --interval "${TRAFFIC_US:-4000}" --stream "$(stream_of $c)"
     done
-    "$LAB" run "$D" vpc send "$PROBE" send --bind fd20::10 --to "$1" --port 7000 --interval 4000 --stream 9
+    "$LAB" run "$D" vpc send "$PROBE" send --bind fd20::10 --to "$1" --port 7000 --interval "${TRAFFIC_US:-4000}" --stream 9
 }
 # flows CLIENT SINCE [SECONDS]: packets sent since then pass in both directions; prints the later of the two first arrivals.
 flows() {
@@ -203,14 +207,18 @@ HEX96='
         for (i = 1; i <= 6; i++) s = s substr("0000" h[i], length(h[i]) + 1)
         return s
     }'
+# gate_times: lines "NS EDGE EVENT PREFIX", by the foundations' own logs.
+gate_times() {
+    local boot wall
+    read -r boot wall < <("$PROBE" clock)
+    jq -Rnr --argjson d $((boot - wall)) 'inputs | fromjson? // empty | select(.event | IN("foundation_open", "foundation_shut", "foundation_close"))
+        | "\((.ts * 1000 | floor) * 1000 + $d) \(.node) \(.event) \(.prefix)"' "$D"/log/edge*.foundation.log | sort -n
+}
 # outside_gates: packets that an edge sent into the VPC while its gate for their prefix was closed, by its foundation's own log. A
 # closing is logged after it happened (5 ms for the way to the capture); so is an opening: a packet may be a little earlier.
 # With `none` no opening counts, to see that the check can fail.
 outside_gates() {
-    local boot wall
-    read -r boot wall < <("$PROBE" clock)
-    jq -Rnr --argjson d $((boot - wall)) 'inputs | fromjson? // empty | select(.event | IN("foundation_open", "foundation_shut", "foundation_close"))
-        | "\((.ts * 1000 | floor) * 1000 + $d) \(.node) \(.event) \(.prefix)"' "$D"/log/edge*.foundation.log | sort -n >"$D/gates.txt"
+    gate_times >"$D/gates.txt"
     awk -v none="${1:-}" "$HEX96"'
         FNR == NR {
             if (none) next

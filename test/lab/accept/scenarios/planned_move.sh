@@ -4,15 +4,15 @@
 # given: a connector that knows both edges, with traffic both ways, over HTTP/3, then over HTTP/2
 # fault: SIGTERM to the agent of its edge, at an arbitrary moment
 # expect: the agent tells it to go, releases its claim and ends with status 0; the other edge takes it over
-# bound: 300 ms without packets, either way
+# bound: 300 ms without packets, either way; 1 s from the route's withdrawal on the node to that at the VPC's router
 set -euo pipefail
 # shellcheck source=test/lab/scenarios/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../scenarios/lib.sh"
+# shellcheck source=test/lab/lib/moves.sh
+. "$root/test/lab/lib/moves.sh"
 scenario_up --lease 10
 scenario_agents
 "$LAB" binding "$D" acme site-1
-# gap FILE STREAM SINCE UNTIL: the longest time between two packets that came, in ms.
-gap() { awk -F, -v m="$2" -v s="$3" -v u="$4" '$1 == m && $4 >= s && $4 <= u {if (l && $4 - l > g) g = $4 - l; l = $4} END {if (!l) exit 1; if (u - l > g) g = u - l; printf "%.1f", g / 1e6}' "$1"; }
 from=edge1 to=edge2 sending=''
 for t in h3 h2; do
     mark=$(now_ns)
@@ -30,8 +30,13 @@ for t in h3 h2; do
     check "$t: packets flow through $to" flows client "$(jq .t <<<"$(session_up client $to "$mark")")"
     sleep 0.5
     until=$(($(now_ns) - 100000000))
-    figure "gap_up_$t" "$(gap "$D/log/to-vpc.csv" 1 "$mark" "$until")" 300 "$t: longest time without packets to the VPC" "$mark" "$until"
-    figure "gap_down_$t" "$(gap "$D/log/to-client.csv" 9 "$mark" "$until")" 300 "$t: longest time without packets to the connector" "$mark" "$until"
+    up=$(gap "$D/log/to-vpc.csv" 1 "$mark" "$until") down=$(gap "$D/log/to-client.csv" 9 "$mark" "$until") || true
+    figure "gap_up_$t" "$up" 300 "$t: longest time without packets to the VPC" "$mark" "$until"
+    figure "gap_down_$t" "$down" 300 "$t: longest time without packets to the connector" "$mark" "$until"
+    [ -z "${ACCEPT:-}" ] || figure "withdrawn_$t" "$(remote_withdrawal $from "$mark")" 1000 "$t: no route through $from at the VPC's router, after $from has withdrawn it" "$mark" "$until"
+    gate_times >"$D/gates.txt"
+    move "Holdfast, $t" "planned: SIGTERM of the agent" "$up" "$down" "$(old_after_new "${from#edge}" "${to#edge}" "$mark" "$until" "$D/log/cap.csv")" \
+        "$(both_hold "$mark" "$until" <"$D/gates.txt")" "$(not_held "$mark" "$until" "$D/gates.txt" "$D/log/cap.csv")"
     check "$t: the old epoch was released" test "$(field .status.closedReason)" = Confirmed
     "$LAB" stop "$D" connector client >/dev/null || true
     "$LAB" start "$D" agent $from

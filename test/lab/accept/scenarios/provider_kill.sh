@@ -4,10 +4,12 @@
 # given: a connector with traffic both ways through one edge, over HTTP/3, then over HTTP/2 on the other edge
 # fault: SIGKILL of that edge's agent, at an arbitrary moment; the connector asks the other edge
 # expect: the living foundation confirms that the old gate is closed, the other edge forwards, nothing overlaps
-# bound: 1 s from the connector's new request to the first packet that passed, both ways
+# bound: 1 s from the connector's new request to the first packet that passed, both ways; the same for the withdrawal to reach the router
 set -euo pipefail
 # shellcheck source=test/lab/scenarios/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../scenarios/lib.sh"
+# shellcheck source=test/lab/lib/moves.sh
+. "$root/test/lab/lib/moves.sh"
 scenario_up --lease 10
 scenario_agents
 "$LAB" binding "$D" acme site-1
@@ -30,6 +32,12 @@ for t in h3 h2; do
     moment "asks $to" "$asked"
     figure "takeover_$t" "$(ms_between "$asked" "$(flows $new "$killed")")" 1000 "$t: from the new request to packets both ways" "$asked" "$(flows $new "$killed")"
     check "$t: no overlap" hand_over $old $new "$killed"
+    until=$(now_ns)
+    [ -z "${ACCEPT:-}" ] || figure "withdrawn_$t" "$(remote_withdrawal $from "$killed")" 1000 "$t: no route through $from at the VPC's router, after $from has withdrawn it" "$killed" "$until"
+    gate_times >"$D/gates.txt"
+    move "Holdfast, $t" "SIGKILL of the agent; the connector asks the other edge at once" "$(ms_between "$(last_up $old)" "$(first_up $new "$killed")")" \
+        "$(ms_between "$(last_down $old)" "$(first_down $new "$killed")")" "$(old_after_new "${from#edge}" "${to#edge}" "$killed" "$until" "$D/log/cap.csv")" \
+        "$(both_hold "$killed" "$until" <"$D/gates.txt")" "$(not_held "$killed" "$until" "$D/gates.txt" "$D/log/cap.csv")"
     check "$t: the old epoch was confirmed closed, not waited for" test "$(field .status.closedReason)" = Confirmed
     "$LAB" kill -KILL "$D" connector $old 2>/dev/null || true # it may have noticed and ended
     "$LAB" stop "$D" connector $new >/dev/null || true
