@@ -114,6 +114,28 @@ check "a run whose other checks fail does not hold" says '1 failed +none +FAILS'
 check "an unknown scenario is named" fails_with "there is no scenario 'nobody'" "$root/test/lab/accept/run.sh" nobody
 check "a number that is none" fails_with "--runs is 'x'" "$root/test/lab/accept/run.sh" --runs x
 
+# ---- the summary says of which tree it is, by itself ----------------------------------------------------------------
+repo=$tmp/repo
+mkdir -p "$repo"/test/lab/{accept,scenarios} "$tmp/scenarios"
+cp "$root"/test/lab/accept/{run.sh,report.jq,timeline.sh} "$repo/test/lab/accept/"
+printf '#!/bin/sh\nmkdir -p "$SCENARIO_DIR"\n' >"$repo/test/lab/scenarios/fake.sh"
+chmod +x "$repo/test/lab/scenarios/fake.sh"
+printf '# truth\n' >"$repo/ACCEPTANCE.md"
+in_repo() { git -C "$repo" -c user.name=t -c user.email=t@example.invalid "$@"; }
+{ in_repo init -q && in_repo add . && in_repo commit -qm first; } >/dev/null
+rev=$(in_repo rev-parse --short HEAD)
+summary_of() { ACCEPT_SCENARIOS=$repo/test/lab/scenarios "$repo/test/lab/accept/run.sh" --runs 1 --out "$tmp/out-repo" --summary "$repo/ACCEPTANCE.md" "$@" fake >/dev/null 2>&1; sed -n 's/.* after revision \([^,]*\),.*/\1/p' "$repo/ACCEPTANCE.md"; }
+check "a clean tree's revision" test "$(summary_of)" = "$rev"
+check "the summary itself does not make it dirty" test "$(summary_of)" = "$rev"
+echo '# more' >>"$repo/test/lab/scenarios/fake.sh"
+check "a changed tree says so" test "$(summary_of)" = "$rev-dirty"
+in_repo commit -qam second
+check "--report names the tree that was run, not the one that there is now" test "$(summary_of --report)" = "$rev-dirty"
+echo new >"$repo/new.c"
+check "so does a new file" test "$(summary_of)" = "$(in_repo rev-parse --short HEAD)-dirty"
+rm -rf "$repo/.git"
+check "no git: unknown" test "$(summary_of)" = unknown
+
 # ---- timeline ----------------------------------------------------------------------------------------------------
 awk 'BEGIN {for (i = 0; i < 100; i++) printf "1,%d,%.0f,%.0f,e1,fd12::1\n", i, 5e9 + i * 1e7, 5e9 + i * 1e7 + 1000}' >"$D/log/to-vpc.csv"
 : >"$D/log/to-client.csv"

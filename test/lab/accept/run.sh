@@ -76,11 +76,19 @@ one() {
 }
 dir_of() { if [ -n "$one_lab" ]; then echo "$out/work/lab"; else echo "$out/work/$1"; fi; }
 
+# revision: of the tree that is tried, "-dirty" when there is more in it (the summary is not part of what is tried).
+revision() {
+    local rev
+    rev=$(git -C "$root" rev-parse --short HEAD 2>/dev/null) || { echo unknown; return; }
+    [ -z "$(git -C "$root" status --porcelain -- . ':!ACCEPTANCE.md' 2>/dev/null)" ] || rev+=-dirty
+    echo "$rev"
+}
 mkdir -p "$out/runs" "$out/work"
 if [ -z "$only_report" ]; then
     exec 8>"$out/.lock"
     flock -n 8 || die "another run uses $out; wait for it, end it, or name another folder (--out)"
     rm -rf "$out"/runs/* "$out"/*.svg
+    revision >"$out/revision" # now: the tree may go on while this runs
     renice -n $PRIORITY -p $$ >/dev/null 2>&1 || printf 'accept: no higher priority is to be had here: times may be the neighbours'"'"'\n'
     if [ -n "$one_lab" ]; then
         # shellcheck disable=SC2329
@@ -127,7 +135,7 @@ for name in "${names[@]}"; do
 done
 
 known=$({ grep -o '`accept [^`]*`' "${KNOWN_LIMITS:-$root/KNOWN_LIMITS.md}" || true; } | tr -d '`' | jq -Rnc '[inputs]')
-meta=$(jq -nc --arg c "test/lab/accept/run.sh $args" --arg rev "$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)" --arg at "$(date -u +%Y-%m-%dT%H:%MZ)" \
+meta=$(jq -nc --arg c "test/lab/accept/run.sh $args" --arg rev "$(cat "$out/revision" 2>/dev/null || echo unknown)" --arg at "$(date -u +%Y-%m-%dT%H:%MZ)" \
     --arg m "$(nproc) cores, Linux $(uname -r)" '{command: $c, revision: $rev, at: $at, machine: $m}')
 cat "$out"/runs/*.jsonl | jq -s --argjson known "$known" --argjson meta "$meta" -f "$here/report.jq" >"$out/report.json"
 if [ -s "$out/peers/moves.json" ]; then # what `make accept-peers` has measured
