@@ -368,6 +368,11 @@ int agent_config_timing(const struct agent_config *c, struct contract_timing *re
     return BASE_OK;
 }
 
+base_time agent_renewal_timeout(const struct contract_timing *t, base_time most)
+{
+    return base_time_min(most, base_time_max(BASE_SEC, (t->lease - t->guard - t->interval) / 4 * 3));
+}
+
 int agent_config_policy(const struct agent_config *c, struct base_err *err)
 {
     const char *url = c->webhook_url;

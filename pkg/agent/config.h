@@ -68,6 +68,10 @@ int agent_config_parse(struct agent_config *ret, struct base_str yaml, const cha
                        const char *(*env)(const char *), struct base_err *err);
 /* Timing parameters that follow from the configuration, checked. */
 int agent_config_timing(const struct agent_config *c, struct contract_timing *ret, struct base_err *err);
+/* How long to wait for the answer of a renewal, `most` at the longest: the next one is due an interval after
+ * the last confirmed one, sessions end L - g after it, and one whose answer is lost has to be read back
+ * before that. */
+base_time agent_renewal_timeout(const struct contract_timing *t, base_time most);
 /* What the policy needs and what does not go with it: BASE_OK, or BASE_EINVAL with the key and the remedy. */
 int agent_config_policy(const struct agent_config *c, struct base_err *err);
 /* All options with type, range and default, one line each, for --help and the docs' check. */

@@ -154,6 +154,24 @@ Test(agent_config, no_number_that_the_table_allows_is_refused_later)
     }
 }
 
+/* A renewal goes out an interval after the last confirmed one; when its answer is lost, it has to be given up
+ * and read back (a second is enough) before what rests on that last one ends, and not in a hurry. */
+Test(agent_config, a_renewal_without_an_answer_is_given_up_before_sessions_end)
+{
+    for (int64_t lease = 10; lease <= 300; lease++) {
+        struct contract_timing t = contract_timing_default();
+
+        t.lease = lease * BASE_SEC;
+        t.interval = base_time_min(t.lease, t.grant) / 3;
+        base_time wait = agent_renewal_timeout(&t, 5 * BASE_SEC);
+        cr_assert_leq(t.interval + wait + BASE_SEC, t.lease - t.guard, "L = %lld s", (long long)lease);
+        cr_assert_geq(wait, 3 * BASE_SEC, "L = %lld s", (long long)lease);
+        cr_assert_leq(wait, 5 * BASE_SEC);
+        t.guard = t.lease - t.interval;
+        cr_assert_eq(agent_renewal_timeout(&t, 5 * BASE_SEC), BASE_SEC);
+    }
+}
+
 Test(agent_config, a_missing_file_says_so)
 {
     struct agent_config c;

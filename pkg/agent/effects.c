@@ -108,7 +108,8 @@ static void fx_store(struct agent *a, const struct session_fx *fx)
                             .kind = fx->u.store.kind,
                             .object = fx->u.store.object,
                             .correlation = fx->u.store.correlation,
-                            .timeout = STORE_TIMEOUT,
+                            .timeout = fx->u.store.renewal ? agent_renewal_timeout(&a->timing, STORE_TIMEOUT)
+                                                           : STORE_TIMEOUT,
                             .renewal = fx->u.store.renewal};
     struct agent_pending *p = pending_new(a, fx);
     struct contract_object stamped;
