@@ -4,11 +4,12 @@
 # through edge1 over HTTP/3 (streams 1 and 9), site-2 on client2, through edge2 over HTTP/2 (streams 2 and 10).
 client_of() { [ "$1" = 1 ] && echo client || echo client2; }
 
-# keeps N: starts connector N, which comes back by itself.
+# keeps N: starts connector N, which comes back by itself; with KNOWS_BOTH it knows the other edge, too, and likes its own better.
 keeps() {
-    local t=h3
+    local t=h3 edges="edge$1=[fd00:c::$1]:4433"
     [ "$1" = 1 ] || t=h2
-    "$LAB" start "$D" connector "$(client_of "$1")" "site-$1" -edges "edge$1=[fd00:c::$1]:4433" -dial-timeout 2s -idle 30s -transport $t
+    [ -z "${KNOWS_BOTH:-}" ] || edges+=",edge$((3 - $1))=[fd00:c::$((3 - $1))]:4433"
+    "$LAB" start "$D" connector "$(client_of "$1")" "site-$1" -edges "$edges" -dial-timeout 2s -idle 30s -transport $t
 }
 
 two_connectors() {
@@ -26,14 +27,14 @@ two_connectors() {
     done
 }
 
-# ended_and_back NAME N SINCE BACK: connector N's traffic ended by the lease, and is back soon after BACK.
+# ended_and_back NAME N SINCE BACK [MS [MS]]: connector N's traffic ended by the lease, or within MS, and is back soon after BACK.
 ended_and_back() {
     local c last both
     c=$(client_of "$2")
     both=$(await 20 "packets" flows "$c" "$4") || { check "$1: site-$2's packets flow again" false; return; }
     last=$(awk -F, -v l="e$2" -v u="$4" '$2 == l && $3 == "in" && $1 < u {t = $1} END {print t ? t : 0}' "$D/log/cap.csv")
-    figure "$1_ends_$2" "$(ms_between "$3" "$last")" 10000 "$1: last packet of site-$2 after the fault"
+    figure "$1_ends_$2" "$(ms_between "$3" "$last")" "${5:-10000}" "$1: last packet of site-$2 after the fault"
     check "$1: site-$2's traffic went on while its deadline allowed it" test $((last - $3)) -gt 2000000000
     moment "site-$2 flows" "$both"
-    figure "$1_recovery_$2" "$(ms_between "$4" "$both")" 1000 "$1: site-$2's packets both ways after the return" "$4" "$both"
+    figure "$1_recovery_$2" "$(ms_between "$4" "$both")" "${6:-1000}" "$1: site-$2's packets both ways after the return" "$4" "$both"
 }
