@@ -28,6 +28,7 @@ peers_up() {
     "$LAB" up "$D" --net-only --owner $$ 2>"$D/up.log" || { cat "$D/up.log"; exit 1; }
     local n
     for n in vpc edge1 edge2; do "$LAB" stop "$D" bird $n >/dev/null || true; done # ours has other configurations
+    : >"$D/log/to-client2.csv" # which the timeline reads, too
     on client ip addr add $CONNECTOR_ADDR/128 dev lo nodad
 }
 on() { "$LAB" exec "$D" "$@"; } # NODE COMMAND...

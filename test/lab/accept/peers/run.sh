@@ -32,7 +32,12 @@ rc=0
 ACCEPT_SCENARIOS=$here TRAFFIC_US=${TRAFFIC_US:-1000} "$here/../run.sh" --runs "$runs" --seed "$seed" --out "$out" "${report[@]}" "${names[@]}" || rc=$?
 [ -s "$out/report.json" ] || exit "$rc"
 
-meta=$(jq -c --arg c "test/lab/accept/peers/run.sh $args" --argjson us "${TRAFFIC_US:-1000}" '.meta + {command: $c, load: ([.scenarios[].runs.load] | max), packets: (1e6 / $us | floor)}' "$out/report.json")
+# What made the figures: a later --report does not change it.
+if [ ${#report[@]} = 0 ] || [ ! -s "$out/meta.json" ]; then
+    jq -c --arg c "test/lab/accept/peers/run.sh${args:+ $args}" --argjson us "${TRAFFIC_US:-1000}" '.meta + {command: $c, load: ([.scenarios[].runs.load] | max), packets: (1e6 / $us | floor)}' \
+        "$out/report.json" >"$out/meta.json"
+fi
+meta=$(<"$out/meta.json")
 cat "$out"/runs/*.jsonl | jq -s --argjson meta "$meta" --rawfile published "$here/published.tsv" -f "$here/table.jq" >"$out/moves.json"
 
 # rows SEPARATOR: mover, event, n, gap to the VPC, to the connector (p50/p99/max), packets of two edges, for how long, both hold, packets
@@ -61,18 +66,25 @@ html() { jq -r 'def td: "<td>\(tostring | @html)";
     echo '</table>'
 } >"$out/../peers.html"
 
+failed=$(jq '[.moves[] | select(.verdict == "FAILS")] | length' "$out/moves.json")
+verdicts() { # what does not hold, one a line; the last line: how many do
+    jq -r '.moves[] | select(.verdict == "FAILS") | "FAIL  \(.mover), \(.event): not measured in every run, or two edges at once"' "$out/moves.json"
+    jq -r '.scenarios[] as $c | $c.figures[], $c.truths[] | select(.verdict == "FAILS") | "FAIL  \($c.scenario)/\(.name): up to \(.max), bound \(.bound // 0)"' "$out/report.json"
+    jq -r '.scenarios[] | select(.runs.failed > 0) | "FAIL  \(.scenario): \(.runs.failed) of \(.runs.n) runs"' "$out/report.json"
+    jq -r --slurpfile r "$out/report.json" '"accept-peers: \(([.moves[] | select(.verdict != "FAILS")] | length) + $r[0].passed) passed, \(([.moves[] | select(.verdict == "FAILS")] | length) + $r[0].failed) failed"' "$out/moves.json"
+}
 if [ -n "$summary" ]; then
     {
         printf '<!-- SPDX-License-Identifier: Apache-2.0 -->\n# Other movers of addresses beside Holdfast\n\nWritten by `make accept-peers SUMMARY=...` (`test/lab/accept/peers`), not by hand. Figures of one machine; times in ms.\n\n'
         jq -r '"`\(.meta.command)` at \(.meta.at), after revision \(.meta.revision), \(.meta.machine), load average up to \(.meta.load); \(.meta.packets) packets a second each way.\n"' "$out/moves.json"
         sed 's/^/| /; s/$/ |/' < <({ printf '%s | ' "${HEAD[@]}" | sed 's/ | $//'; echo; printf -- '--- | %.0s' "${HEAD[@]}" | sed 's/ | $//'; echo; rows ' | '; })
-        printf '\n'
+        printf '\n```\n'
+        verdicts
+        printf '```\n\n'
         sed 1d "$here/notes.md"
         printf '\n## What others publish\n\n| what | figure | source |\n| --- | --- | --- |\n'
         jq -r '.published[] | "| \(.what) | \(.figure) | <\(.source)> |"' "$out/moves.json"
     } >"$summary"
 fi
-failed=$(jq '[.moves[] | select(.verdict == "FAILS")] | length' "$out/moves.json")
-jq -r '.moves[] | select(.verdict == "FAILS") | "FAIL  \(.mover), \(.event): not measured in every run, or two edges at once"' "$out/moves.json"
-jq -r --slurpfile r "$out/report.json" '"accept-peers: \(([.moves[] | select(.verdict != "FAILS")] | length) + $r[0].passed) passed, \(([.moves[] | select(.verdict == "FAILS")] | length) + $r[0].failed) failed"' "$out/moves.json"
+verdicts
 [ "$rc" = 0 ] && [ "$failed" = 0 ] && [ "$(jq '.moves | length' "$out/moves.json")" -gt 0 ]
