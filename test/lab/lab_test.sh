@@ -154,4 +154,56 @@ for signal in KILL TERM; do
     check "$signal while the API server starts: down works" "$lab" down "$tmp/a"
     check "$signal while the API server starts: nothing is left" nothing_left "$id" "$tmp/a"
 done
+
+# reset: as `up` left it, with the same API server and BGP sessions, whatever a scenario has left.
+L() { "$lab" "$1" "$tmp/a" "${@:2}"; }
+k() { L kubectl admin "$@"; }
+rm -rf "$tmp/a"
+check "up with an API server" "$lab" up "$tmp/a" --lease 10
+api=$(cat "$tmp/a/api/apiserver.pid") bird=$(cat "$tmp/a/run/vpc.bird.pid") service=$(k get ps svc-a -o 'jsonpath={.metadata.uid}')
+up_again() { eventually 10 bgp_up; }
+check "both BGP sessions are up" up_again
+mess() {
+    L binding acme site-1
+    k patch cb acme.site-1 --type merge -p '{"metadata":{"finalizers":["test.invalid/held"]}}' # nobody takes it off
+    k patch ps svc-a --type merge -p '{"spec":{"revoked":true}}'
+    L run edge1 left sleep 1000
+    L run vpc left sleep 1000
+    "$lab" kill -STOP "$tmp/a" left vpc # does not end by itself
+    echo x >"$tmp/a/log/to-vpc.csv"
+    echo x >"$tmp/a/nodes/edge1/audit/audit.jsonl"
+    echo 'threads: broken' >>"$tmp/a/nodes/edge1/etc/agent.yaml"
+    L exec edge1 ip tuntap add hf01234567 mode tun
+    announce edge1 add 7
+    eventually 5 route_at_vpc fd00:b:1::1
+    L exec edge1 nft -f - <<<'table inet cut { chain in { type filter hook input priority -300; iifname "mgmt0" drop; }; }'
+    L exec edge1 nft 'add table inet holdfast_gate'
+    mkdir "$tmp/a/nodes/edge1/bpf/pinned"
+}
+mess >/dev/null # a lab that was used
+pids=$(cut -d' ' -f1 "$tmp"/a/run/*.left.pid)
+check "reset" "$lab" reset "$tmp/a"
+ended() { local p; for p in $pids; do [ ! -e "/proc/$p" ] || return 1; done; }
+gone() { ! L exec edge1 "$@" 2>/dev/null | grep .; } # prints nothing
+check "what ran has ended, also what was stopped" ended
+check "BIRD and the API server are the ones that there were" test "$(cat "$tmp/a/api/apiserver.pid")/$(cat "$tmp/a/run/vpc.bird.pid")" = "$api/$bird"
+check "the BGP sessions, too" bgp_up
+check "no binding, with a finalizer or without" test -z "$(k get cb -o name)"
+check "a new service, which is not revoked" test "$(k get ps -o 'jsonpath={.items[*].metadata.uid}/{.items[*].spec.revoked}')" != "$service/" -a -z "$(k get ps svc-a -o 'jsonpath={.spec.revoked}')"
+check "nothing of the packets' logs" test ! -e "$tmp/a/log/to-vpc.csv"
+check "nothing of the audit trail" test -z "$(ls -A "$tmp/a/nodes/edge1/audit")"
+check "the audit folder is the agent's" node 'echo x >/run/holdfast-lab/node/audit/x'
+check "the configuration of the start" fails_with '' grep broken "$tmp/a/nodes/edge1/etc/agent.yaml"
+check "no device" fails_with 'does not exist' L exec edge1 ip link show hf01234567
+check "no route, here" gone ip -6 route show table 200
+check "nor at the VPC" eventually 5 no_route_at_vpc
+check "nothing is cut off: the node reaches the API server" ping6 edge1 fd00:a::10
+check "no gate" gone nft list tables
+check "nothing is pinned" test ! -e "$tmp/a/nodes/edge1/bpf/pinned"
+check "reset twice" "$lab" reset "$tmp/a"
+check "an option that it does not have" fails_with "unknown option '--frob'" "$lab" reset "$tmp/a" --frob
+check "reset of no lab" fails_with "no lab" "$lab" reset "$tmp/none"
+id=$(id_of "$tmp/a")
+check "down after a reset" "$lab" down "$tmp/a"
+check "nothing is left after it" nothing_left "$id" "$tmp/a"
 checks_done
