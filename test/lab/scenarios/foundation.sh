@@ -70,5 +70,5 @@ resumed=$(now_ns)
 check "it says that the gate had run out" await 5 "shut" logged edge1.foundation "$resumed" '.event == "foundation_shut"'
 check "and opens it again by a later proof" await 25 "open" logged edge1.foundation "$resumed" '.event == "foundation_open"'
 check "packets flow again" await 25 "packets" packet_first "$D/log/to-vpc.csv" "$resumed"
-check "no two gates were ever open for one prefix" test "$(gates_open_at_once)" = 1
+safe
 checks_done

@@ -56,5 +56,5 @@ for round in 2 3 4; do
     done
     "$LAB" stop "$D" send vpc >/dev/null 2>&1 || true
 done
-check "no two gates were ever open for one prefix" test "$(gates_open_at_once)" = 1
+safe
 checks_done

@@ -56,5 +56,5 @@ check "the way changed exactly once, to the connector" test \
     "$(switches <(awk -F, '{print $4, "edge1"}' "$D/log/to-client.csv") <(awk -F, '{print $4, "edge2"}' "$D/log/to-client2.csv"))" = 1
 check "on the wire no packet came from edge1 after the first one from edge2" test "$(cap_count e1 in "$first_up" "$(now_ns)")" = 0
 check "edge1 stopped within the lease of 30 s after the takeover" test "$(((last_up > last_down ? last_up : last_down) - takeover))" -le 30000000000
-check "no two gates were ever open for one prefix" test "$(gates_open_at_once)" = 1
+safe
 checks_done
