@@ -345,7 +345,8 @@ static void take_orders(struct agent_thread *d)
 
 /* ---- one iteration
  * ------------------------------------------------------------------------------------------------ */
-/* Empties what was filled before the gap, then tells control. */
+/* Empties what was filled before the gap, then tells control. What others have carried here is taken, and
+ * dropped, in its turn of this iteration. */
 static void after_gap(struct agent_thread *d)
 {
     d->gap_pending = false;
@@ -354,7 +355,6 @@ static void after_gap(struct agent_thread *d)
     for (uint32_t i = 0; i < AGENT_TUNS_MAX; i++)
         agent_data_tun_empty(d, i);
     masque_endpoint_discard(d->ends);
-    agent_data_mail_take(d, false);
     masque_endpoint_read_all(d->ends, d->beat); /* held: their packets are dropped */
 }
 

@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "agent/data.h"
@@ -130,6 +131,53 @@ Test(agent_data_shared, of_two_at_most_one)
         cr_assert_eq(pthread_join(t[i], NULL), 0);
     cr_expect_eq(clashes, 0);
     cr_expect_gt(wins, ROUNDS / 2, "nothing was tested");
+    agent_shared_free(contested);
+}
+
+/* The same at the same moment, once a round: not even for a moment both. */
+static atomic_uint arrived;
+static atomic_uint claimed;
+
+static void meet(unsigned round)
+{
+    atomic_fetch_add(&arrived, 1);
+    for (unsigned i = 0; atomic_load(&arrived) < RIVALS * round; i++)
+        if (i > 1000)
+            (void)sched_yield();
+}
+
+static void *at_once(void *arg)
+{
+    unsigned me = (unsigned)(uintptr_t)arg, round = 0;
+    struct base_prefix p = prefix(7);
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        meet(++round);
+        bool mine = agent_shared_claim(contested, &p, me) == BASE_OK;
+        atomic_fetch_add(&claimed, mine);
+        meet(++round);
+        if (me == 0) {
+            clashes += atomic_load(&claimed) > 1;
+            wins += atomic_exchange(&claimed, 0) == 1;
+        }
+        if (mine)
+            agent_shared_release(contested, &p, me);
+        meet(++round);
+    }
+    return NULL;
+}
+
+Test(agent_data_shared, of_two_at_the_same_moment_at_most_one)
+{
+    pthread_t t[RIVALS];
+
+    contested = agent_shared_new(16, 1);
+    for (uintptr_t i = 0; i < RIVALS; i++)
+        cr_assert_eq(pthread_create(&t[i], NULL, at_once, (void *)i), 0);
+    for (unsigned i = 0; i < RIVALS; i++)
+        cr_assert_eq(pthread_join(t[i], NULL), 0);
+    cr_expect_eq(clashes, 0);
+    cr_expect_gt(wins, ROUNDS / 10, "nothing was tested");
     agent_shared_free(contested);
 }
 

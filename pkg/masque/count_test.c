@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -169,6 +170,53 @@ Test(masque_count, several_threads_at_once)
         for (unsigned k = 0; k < LIMIT; k++)
             masque_count_leave(&shared, &a, false);
     }
+    nothing_left(&shared);
+}
+
+/* The same for the last place of a source, at the same moment, once a round. */
+enum { RIVALS = 2, ROUNDS = 20000 };
+static atomic_uint arrived, won, twice, never;
+
+static void meet(unsigned round)
+{
+    atomic_fetch_add(&arrived, 1);
+    for (unsigned i = 0; atomic_load(&arrived) < RIVALS * round; i++)
+        if (i > 1000)
+            (void)sched_yield();
+}
+
+static void *rival(void *arg)
+{
+    struct in6_addr a = {.s6_addr = {0x20, 1}};
+    unsigned round = 0;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        meet(++round);
+        bool mine = masque_count_enter(&shared, &a, &(struct masque_room){9, 9, 1}) == MASQUE_ROOM;
+        atomic_fetch_add(&won, mine);
+        meet(++round);
+        if (!arg) {
+            unsigned n = atomic_exchange(&won, 0);
+            atomic_fetch_add(&twice, n > 1);
+            atomic_fetch_add(&never, n == 0);
+        }
+        if (mine)
+            masque_count_leave(&shared, &a, false);
+        meet(++round);
+    }
+    return NULL;
+}
+
+Test(masque_count, the_last_place_is_given_once)
+{
+    pthread_t th[RIVALS];
+    memset(&shared, 0, sizeof shared);
+    cr_assert_eq(masque_count_init(&shared, 9, 9), BASE_OK);
+    for (uintptr_t i = 0; i < RIVALS; i++)
+        cr_assert_eq(pthread_create(&th[i], NULL, rival, (void *)i), 0);
+    for (unsigned i = 0; i < RIVALS; i++)
+        (void)pthread_join(th[i], NULL);
+    cr_assert_eq(atomic_load(&twice), 0, "%u of %d times", atomic_load(&twice), ROUNDS);
+    cr_assert(atomic_load(&never) < ROUNDS * 9 / 10, "%u of %d times", atomic_load(&never), ROUNDS);
     nothing_left(&shared);
 }
 

@@ -137,9 +137,7 @@ mutant 'threads: a close that finds no room is lost' orders-are-kept $f 'd->clos
 mutant 'threads: an order for all that finds no room is lost' orders-are-kept $f 'owed |= push_to_those(d, (enum agent_for_all)i) != BASE_OK;' '{}'
 mutant 'threads: drained when one is' orders-are-kept $f 'return d->drained == all_threads(d);' 'return true;'
 f=pkg/agent/data_loop.c
-mutant 'threads: what was carried through a gap passes' gap-and-what-was-carried $f 'agent_data_mail_take(d, false);
-    masque' '(void)0;
-    masque'
+mutant 'threads: what was carried through a gap passes' gap-and-what-was-carried pkg/agent/data_path.c 'agent_data_held(d) ? NULL : ' ''
 mutant 'threads: a stopped session is admitted' stopped-while-it-waits $f 'f && f->state == AGENT_FLOW_ASKED' 'f'
 f=pkg/agent/data_flows.c
 mutant 'threads: two sessions with one prefix' moves $f 't->own ? BASE_OK : agent_shared_claim(t->shared, &a->prefix, t->thread)' '((void)agent_shared_claim(t->shared, &a->prefix, t->thread), BASE_OK)'

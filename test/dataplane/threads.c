@@ -183,7 +183,11 @@ static void stopped_while_it_waits(struct rig *r)
         fence_slot_give(r->slots, r->flows[0].slot);
         rig_helper(r, "resume");
         rig_settle(r);
+        rig_run(r, 20 * BASE_MS);
         CHECK(r, dp_client_status(r->flows[0].client) != 200, "round %d: it was admitted", round);
+        /* What it is told is control's to say. */
+        CHECK(r, round % 2 || dp_client_status(r->flows[0].client) == 0, "round %d: status %d", round,
+              dp_client_status(r->flows[0].client));
         r->flows[0].client = dp_client_free(r->flows[0].client);
         r->n_seen = 0;
     }
@@ -233,7 +237,8 @@ static void one_stands_still(struct rig *r)
     NEED(r, rig_session(r, 0, 2, 1) != 0 && rig_flows(r, 0), "a session after that");
 }
 
-/* The open session's packets that waited while its thread stood still: carried there, and thrown away. */
+/* The open session's packets that waited while its thread stood still: carried there, and thrown away, also
+ * those that came shortly before it ran again. */
 static void gap_and_what_was_carried(struct rig *r)
 {
     NEED(r, rig_open_tun(r, 1, RIG_DEV), "device");
@@ -247,7 +252,11 @@ static void gap_and_what_was_carried(struct rig *r)
         ban(&r->flows[0].rx, from, BASE_TIME_NEVER);
         for (unsigned i = 0; i < 60; i++)
             (void)rig_down_from(r, rig_addr(7), 300, (uint16_t)(23000 + i));
-        while (loop_clock() < from + 600 * BASE_MS)
+        while (loop_clock() < from + 550 * BASE_MS)
+            rig_run(r, 10 * BASE_MS);
+        for (unsigned i = 0; i < 60; i++)
+            (void)rig_down_from(r, rig_addr(7), 300, (uint16_t)(23000 + i));
+        while (loop_clock() < from + 650 * BASE_MS)
             rig_run(r, 10 * BASE_MS);
         r->flows[0].rx.ban_to = loop_clock();
         CHECK(r, stats(r).carried > before, "round %d: nothing was carried", round);
