@@ -368,7 +368,7 @@ static void one_tenants_flood(struct rig *r)
     unsigned refused = 0;
     dp_client_free(r->flows[2].client);
     r->flows[2].client = NULL;
-    for (int i = 0; i < 24; i++) {
+    for (int i = 0; i < 60; i++) { /* one is earned each second meanwhile */
         r->flows[3].client = dp_client_free(r->flows[3].client);
         r->flows[3].client = dp_client_new(agent_data_port(r->d), r->dir, "other-tenant",
                                            "/.well-known/masque/ip/*/*/", NULL, NULL);

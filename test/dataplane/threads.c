@@ -276,7 +276,7 @@ static void posted_late(struct rig *r)
 
     NEED(r, rig_open_tun(r, 1, RIG_DEV), "device");
     NEED(r, rig_session_on(r, 0, 0, 7, 1) && rig_flows(r, 0), "session");
-    for (int round = 0; round < 2; round++) {
+    for (int round = 0; round < 4; round++) {
         rig_settle(r);
         uint64_t before = r->flows[0].rx.n, carried = stats(r).carried, to = loop_clock() + 5 * BASE_SEC;
 
