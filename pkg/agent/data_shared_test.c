@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "agent/data.h"
 #include "agent/data_flows.h"
@@ -96,18 +97,32 @@ Test(agent_data_shared, alone)
     agent_shared_release(s, &p, 0);
 }
 
-/* Two threads that claim the same prefixes again and again: never both. */
-enum { RIVALS = 2, ROUNDS = 20000, CONTESTED = 4 };
+/* Two threads that claim the same prefixes again and again: never both. For so long, since where both have
+ * one processor it is the scheduler that has to come at the wrong moment. */
+enum { RIVALS = 2, ROUNDS = 20000, CONTESTED = 2, RIVALRY_MS = 1500 };
 static struct agent_shared *contested;
 static _Atomic int holders[CONTESTED];
 static _Atomic unsigned clashes, wins;
 
+static int64_t rivalry_ends;
+
+static int64_t ms(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
 static void *rival(void *arg)
 {
     unsigned me = (unsigned)(uintptr_t)arg;
+    struct base_prefix all[CONTESTED];
 
-    for (uint32_t i = 0; i < ROUNDS; i++) {
-        struct base_prefix p = prefix(i % CONTESTED);
+    for (uint32_t i = 0; i < CONTESTED; i++)
+        all[i] = prefix(i);
+    for (uint32_t i = 0; i % 256 != 0 || ms() < rivalry_ends; i++) {
+        struct base_prefix p = all[i % CONTESTED];
 
         if (agent_shared_claim(contested, &p, me) != BASE_OK)
             continue;
@@ -125,6 +140,7 @@ Test(agent_data_shared, of_two_at_most_one)
     pthread_t t[RIVALS];
 
     contested = agent_shared_new(16, 1);
+    rivalry_ends = ms() + RIVALRY_MS;
     for (uintptr_t i = 0; i < RIVALS; i++)
         cr_assert_eq(pthread_create(&t[i], NULL, rival, (void *)i), 0);
     for (unsigned i = 0; i < RIVALS; i++)
