@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # handoff_stuck.sh: a session takes another's place on the same node, and the old one's packet I/O does not stop.
 # given: a connector with traffic both ways through edge1; it asks edge1 again
-# fault: the agent's data thread is frozen for 5 s when it has handed the new request on, before it can stop the old session
+# fault: the agent's data thread (with LAB_THREADS: every one) is frozen for 5 s when it has handed the new request on, before it can stop the old session
 # expect: within the quiesce bound (1 s) nobody says that the old I/O has stopped: the new request is refused, the claim given back
 # bound: 0 packets of either session after the freeze, until a later request is admitted
 set -euo pipefail
@@ -11,6 +11,8 @@ set -euo pipefail
 scenario_up --lease 10
 scenario_agents
 "$LAB" binding "$D" acme site-1
+data_threads=(hf-data)
+for ((i = 1; i < $(sed -n 's/^LAB_THREADS=//p' "$D/lab.env"); i++)); do data_threads+=("hf-data$i"); done
 asked() { [ "$(eventfds edge1 agent)" -gt "$1" ] && now_ns; } # BEFORE: the data thread has told the control thread something
 sending=''
 for t in ${TRANSPORTS:-h3 h2}; do
@@ -26,12 +28,12 @@ for t in ${TRANSPORTS:-h3 h2}; do
     before=$(eventfds edge1 agent)
     session client2 edge1 -transport $t -once
     check "$t: the new request is in the agent" await 5 "request" asked "$before"
-    "$LAB" freeze "$D" agent edge1 hf-data
+    for thread in "${data_threads[@]}"; do "$LAB" freeze "$D" agent edge1 "$thread"; done
     frozen=$(now_ns)
     moment "data thread frozen" "$frozen"
     "$LAB" thaw "$D" agent edge1 main
     sleep 5
-    "$LAB" thaw "$D" agent edge1 hf-data
+    for thread in "${data_threads[@]}"; do "$LAB" thaw "$D" agent edge1 "$thread"; done
     thawed=$(now_ns)
     moment "goes on" "$thawed"
     check "$t: the claim was given back while the thread stood still" await 2 "release" claim "$frozen" '.object.spec.epoch == '"$epoch"' and .object.spec.releaseTime != null'
