@@ -276,19 +276,24 @@ static void posted_late(struct rig *r)
 
     NEED(r, rig_open_tun(r, 1, RIG_DEV), "device");
     NEED(r, rig_session_on(r, 0, 0, 7, 1) && rig_flows(r, 0), "session");
-    for (int round = 0; round < 4; round++) {
+    for (int round = 0; round < 2; round++) {
         rig_settle(r);
-        uint64_t before = r->flows[0].rx.n, carried = stats(r).carried, to = loop_clock() + 5 * BASE_SEC;
+        uint64_t before = r->flows[0].rx.n, carried = stats(r).carried, late = stats(r).drop_carried;
+        base_time to = loop_clock() + 5 * BASE_SEC;
 
         rig_stall_post(700 * BASE_MS);
         for (unsigned i = 0; i < PACKETS; i++)
             CHECK(r, rig_down_from(r, rig_addr(7), 300, (uint16_t)(25000 + i)), "send");
         CHECK(r, rig_wait(r, AGENT_REPORT_GAP, 0, NULL), "round %d: no gap", round);
-        while (r->flows[0].rx.n == before && loop_clock() < (base_time)to)
+        while (r->flows[0].rx.n == before && loop_clock() < to)
             rig_run(r, BASE_MS);
         rig_settle(r);
         carried = stats(r).carried - carried;
         CHECK(r, carried > 0, "round %d: nothing was carried", round);
+        /* It may have been a single one, if its thread was that fast; the rest of its queue is thrown away.
+         */
+        CHECK(r, stats(r).drop_carried > late, "round %d: %d were carried, and not dropped", round,
+              (int)carried);
         CHECK(r, r->flows[0].rx.n <= before + PACKETS - carried,
               "round %d: %d of %d came, %d of them had been carried", round, (int)(r->flows[0].rx.n - before),
               PACKETS, (int)carried);
