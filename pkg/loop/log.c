@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
@@ -244,21 +245,24 @@ static void build(struct line *o, const struct loop_log *l, enum loop_level leve
     o->buf[o->n++] = '\n';
 }
 
-/* False: somebody has the lock and stands still (a thread that was stopped). */
+/* False: somebody has the lock and stands still (a thread that was stopped). Not pthread_mutex_timedlock,
+ * whose time is the wall clock's, nor _clocklock, which the thread sanitizer does not know. */
 static bool take_lock(struct loop_log *l)
 {
-    struct timespec until;
+    static const struct timespec nap = {.tv_nsec = 200 * BASE_US};
 
-    if (pthread_mutex_trylock(&l->lock) == 0)
-        return true;
-    if (atomic_load(&l->stuck))
-        return false;
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += PATIENCE;
-    until.tv_sec += until.tv_nsec / BASE_SEC;
-    until.tv_nsec %= BASE_SEC;
-    if (pthread_mutex_clocklock(&l->lock, CLOCK_MONOTONIC, &until) == 0)
-        return true;
+    for (unsigned i = 0; i < 100; i++) {
+        if (pthread_mutex_trylock(&l->lock) == 0)
+            return true;
+        if (atomic_load(&l->stuck))
+            return false;
+        (void)sched_yield();
+    }
+    for (base_time until = loop_clock() + PATIENCE; loop_clock() < until;) {
+        if (pthread_mutex_trylock(&l->lock) == 0)
+            return true;
+        (void)nanosleep(&nap, NULL);
+    }
     atomic_store(&l->stuck, true);
     return false;
 }
