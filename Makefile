@@ -152,9 +152,10 @@ unit: $(foreach p,$(PKGS),test-$(p))
 .PHONY: unit-programs
 unit-programs: $(foreach p,$(PKGS),$(if $(wildcard pkg/$(p)/*_test.c),$(BUILD)/test/$(p)))
 
-## check          layering, pure archives, includes, banned functions, names, licence lines
+## check          layering, pure archives, includes, banned functions, names, licence lines, layout
 check: $(LIBS_ALL)
 	@hack/run-tests.sh $(VARIANT)/check hack/check-layers.sh $(BUILD) "$(PKGS)" "$(PURE)"
+	@hack/run-tests.sh check-fmt hack/check-fmt.sh
 
 ## fmt            formats all C files
 fmt:

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Test of check-layers.sh and of the Makefile's layers: each rule is broken once, in a copy of the tree, and has to be noticed.
+# Test of check-layers.sh, check-fmt.sh and the Makefile's layers: each rule is broken once, in a copy of the tree, and has to be noticed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=test/lab/lib/check.sh
 . test/lab/lib/check.sh
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-git ls-files -z --cached --others --exclude-standard .gitignore Makefile hack pkg | tar -c --null -T - | tar -x -C "$tmp"
+git ls-files -z --cached --others --exclude-standard .gitignore .clang-format Makefile hack pkg | tar -c --null -T - | tar -x -C "$tmp"
 cd "$tmp"
 git init -q . # check-layers.sh asks git for the files
 git add -A
@@ -40,6 +40,11 @@ check "a layer above, by a path around the check" refused "goes around the layer
 check "and one inside another" refused "goes around the layers" layers '#include "base/../../audit/record.h"\nint base_odd(void) { return 1; }' pkg/base/odd.h
 rm -f pkg/base/odd.h
 check "an #include that cannot be read here" refused "goes around the layers" layers '#define X "base/str.h"\n#include X\nint base_odd(void) { return 1; }'
+printf '/* SPDX-License-Identifier: Apache-2.0 */\nint base_odd (void);\n' >pkg/base/odd.h
+check "a layout of its own" fails_with "pkg/base/odd.h: 1 places" hack/check-fmt.sh
+printf '/* SPDX-License-Identifier: Apache-2.0 */\nint base_odd(void);\n' >pkg/base/odd.h
+check "the project's layout" hack/check-fmt.sh
+rm pkg/base/odd.h
 check "a banned function" refused "banned function" layers '#include <string.h>\nvoid base_odd(char *a, const char *b) { strcpy(a, b); }'
 check "in a line that begins with *" refused "banned function" layers '#include <string.h>\nvoid base_odd(char **a, const char *b) {\n    *a = strcat(*a, b); }'
 check "exit outside of programs" refused "exit() outside" layers '#include <stdlib.h>\nvoid base_odd(void) { exit(1); }'

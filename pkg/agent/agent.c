@@ -16,8 +16,7 @@ static void finish(struct agent *a, int code)
     loop_stop(a->loop);
 }
 
-/* ---- data thread
- * ---------------------------------------------------------------------------------------------- */
+/* ---- data thread */
 
 static enum session_identity identity_of(enum masque_identity i)
 {
@@ -135,8 +134,7 @@ static void on_reports(void *arg, int events)
     agent_data_drain_reports(a->data);
 }
 
-/* ---- timers and signals
- * --------------------------------------------------------------------------------------- */
+/* ---- timers and signals */
 
 static void on_tick(void *arg)
 {
@@ -206,8 +204,7 @@ static void on_files(void *arg)
         agent_reload_late(a);
 }
 
-/* ---- collections
- * ---------------------------------------------------------------------------------------------- */
+/* ---- collections */
 
 static void on_note(struct agent *a, enum contract_kind kind, const struct kubestore_note *n)
 {
@@ -374,8 +371,7 @@ static void on_audit(void *arg, uint64_t ask, bool durable)
                &(struct session_in){.ev = SESSION_EV_AUDIT, .u.audit = {.ask = ask, .durable = durable}});
 }
 
-/* ---- life
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- life */
 
 struct masque_h3_limits agent_limits(const struct agent_config *cfg)
 {

@@ -58,8 +58,7 @@ struct agent_ask {
     struct agent_ask_stats stats;
 };
 
-/* ---- answers
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- answers */
 static void say(struct agent_ask *a, enum place p, const struct authority_ask *q, const char *event,
                 const char *text)
 {
@@ -144,8 +143,7 @@ static void judged(struct call *c, int rc, const struct authority_answer *given,
     answer(c, given->verdict == AUTHORITY_ALLOWED ? AGENT_ASK_ALLOWED : AGENT_ASK_DENIED, given);
 }
 
-/* ---- TokenReview
- * -------------------------------------------------------------------------------------------------- */
+/* ---- TokenReview */
 static void on_review(void *arg, const struct kube_resp *r)
 {
     struct call *c = arg;
@@ -205,8 +203,7 @@ static int send_review(struct call *c, struct base_err *err)
     return rc;
 }
 
-/* ---- webhook
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- webhook */
 static bool on_its_way(const struct call *c)
 {
     for (unsigned i = 0; i < c->n_tries; i++)
@@ -369,8 +366,7 @@ void agent_ask_start(struct agent_ask *a, uint64_t ask, const struct authority_a
         unavailable(c, "authority_unavailable", err.msg, AGENT_ASK_UNAVAILABLE);
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- life */
 static int file_init(struct ask_file *f, const char *what, const char *path, struct base_err *err)
 {
     f->what = what;

@@ -11,8 +11,7 @@
 #include "base/secret.h"
 #include "http/pool.h"
 
-/* ---- ask_tokens.c: bearer tokens by flow
- * -------------------------------------------------------------------------------------------------- */
+/* ---- ask_tokens.c: bearer tokens by flow */
 struct ask_tokens;
 struct ask_tokens *agent_ask_tokens_new(uint32_t max);
 struct ask_tokens *agent_ask_tokens_free(struct ask_tokens *t);
@@ -23,8 +22,7 @@ const struct base_secret *agent_ask_tokens_get(const struct ask_tokens *t, uint6
 void agent_ask_tokens_drop(struct ask_tokens *t, uint64_t flow);
 uint32_t agent_ask_tokens_count(const struct ask_tokens *t);
 
-/* ---- ask_files.c: the webhook's PEM files, read again when they change
- * -------------------------------------------------------------------------------------------------- */
+/* ---- ask_files.c: the webhook's PEM files, read again when they change */
 struct ask_file {
     const char *what; /* name of the option */
     char path[512];
@@ -35,8 +33,7 @@ struct ask_file {
     int64_t mtime_ns;
     off_t size;
 };
-/* BASE_OK: `text` is what the file holds now (*ret_changed says whether it is new). Else nothing was changed.
- */
+/* BASE_OK: `text` is what the file holds now (*ret_changed says whether it is new). Else nothing was changed. */
 int agent_ask_file_read(struct ask_file *f, bool *ret_changed, struct base_err *err);
 void agent_ask_file_fini(struct ask_file *f);
 

@@ -59,8 +59,7 @@ struct agent_audit_page {
     atomic_bool stop;
 };
 
-/* ---- pure
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- pure */
 
 static int bad_param(struct base_err *err, const char *key, const char *value, const char *remedy)
 {
@@ -108,8 +107,7 @@ int agent_audit_page_param(struct audit_query *q, unsigned *limit, const char *k
         "no such parameter; known: correlationID, object, connector, since, until, after, limit");
 }
 
-/* ---- the reader's thread
- * -------------------------------------------------------------------------------------- */
+/* ---- the reader's thread */
 
 static bool want_file(void *arg, const char *path, uint64_t last_seq, base_wall mtime)
 {
@@ -198,8 +196,7 @@ static void *reader(void *arg)
     return NULL;
 }
 
-/* ---- the loop
- * ------------------------------------------------------------------------------------------------- */
+/* ---- the loop */
 
 static void release(struct ask *a)
 {
@@ -268,8 +265,7 @@ static void on_reviewed(void *arg, int status, const char *why)
         start_reading(a);
 }
 
-/* ---- a request
- * ------------------------------------------------------------------------------------------------ */
+/* ---- a request */
 
 struct params {
     struct audit_query *query;
@@ -324,8 +320,7 @@ static void on_ask(void *arg, struct agent_web_ask *web)
     agent_review_begin(&a->review, &p->reviewer, token, on_reviewed, a);
 }
 
-/* ---- life
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- life */
 
 int agent_audit_page_new(struct agent_audit_page **ret, struct loop *l, struct agent_web *web,
                          struct kube_client *client, const char *dir, const char *node, struct loop_log *log,

@@ -29,8 +29,7 @@ struct agent_boot {
     struct agent_boot_result result;
 };
 
-/* ---- pure
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- pure */
 
 static const char *extra(const cJSON *info, const char *key)
 {
@@ -73,8 +72,7 @@ int agent_boot_identity(struct base_str json, const char *node, char ret_node[CO
     return rc;
 }
 
-/* ---- driving
- * -------------------------------------------------------------------------------------------------- */
+/* ---- driving */
 
 static void ask(struct agent_boot *b);
 

@@ -46,8 +46,7 @@ struct agent_config {
     int64_t max_connections, max_per_source, max_handshakes, handshake_rate, handshake_seconds, idle_seconds,
         queue_ms;
     int64_t queue_packets, queue_bytes, header_bytes, session_packets, session_bytes, tenant_sessions,
-        tenant_requests, tenant_packets, h3_resets,
-        header_seconds, capsule_seconds;
+        tenant_requests, tenant_packets, h3_resets, header_seconds, capsule_seconds;
     int64_t h2_unsent, h2_window, h2_resets, h2_control, h2_small, h2_ping, h2_blocked;
     char health_listen[AGENT_ADDR_SIZE], metrics_listen[AGENT_ADDR_SIZE];
     int64_t log_level; /* enum loop_level */
@@ -78,8 +77,7 @@ int agent_config_policy(const struct agent_config *c, struct base_err *err);
 struct base_buf;
 int agent_config_describe(struct base_buf *out);
 
-/* ---- the table (config_table.c)
- * ------------------------------------------------------------------------------- */
+/* ---- the table (config_table.c) */
 enum agent_option_type {
     AGENT_OPT_STRING = 1,
     AGENT_OPT_LABEL,

@@ -12,9 +12,7 @@
 
 #include "base/mem.h"
 
-/* ---- life
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- life */
 static int start_thread(struct agent_thread *d, struct base_err *err)
 {
     sigset_t all, old;
@@ -245,8 +243,7 @@ struct agent_data *agent_data_free(struct agent_data *d)
     return base_free(d);
 }
 
-/* ---- reports
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- reports */
 int agent_data_fd(const struct agent_data *d)
 {
     return d->n > 1 ? d->poll : loop_ring_fd(d->at[0]->reports);
@@ -335,8 +332,7 @@ void agent_data_stats(const struct agent_data *d, struct agent_data_stats *ret)
     ret->reports_refused = reports;
 }
 
-/* ---- orders
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- orders */
 int agent_data_push(struct agent_thread *t, const struct agent_order *o)
 {
     return loop_ring_push(t->orders, o) ? BASE_OK : BASE_EFULL;

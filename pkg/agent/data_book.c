@@ -102,7 +102,8 @@ static bool ask(struct agent_data *d, struct agent_book_tun *b)
         uint64_t bit = UINT64_C(1) << i;
 
         if ((b->have & ~b->asked & bit) &&
-            agent_data_push(d->at[i], &(struct agent_order){.kind = AGENT_ORDER_TUN_CLOSE, .tun_id = b->id}) == BASE_OK)
+            agent_data_push(d->at[i],
+                            &(struct agent_order){.kind = AGENT_ORDER_TUN_CLOSE, .tun_id = b->id}) == BASE_OK)
             b->asked |= bit;
     }
     return (b->have & ~b->asked) == 0;
@@ -113,7 +114,8 @@ int agent_book_close(struct agent_data *d, uint32_t tun_id)
     struct agent_book_tun *b = d->n == 1 ? NULL : find(d, tun_id);
 
     if (!b)
-        return agent_data_push(d->at[0], &(struct agent_order){.kind = AGENT_ORDER_TUN_CLOSE, .tun_id = tun_id});
+        return agent_data_push(d->at[0],
+                               &(struct agent_order){.kind = AGENT_ORDER_TUN_CLOSE, .tun_id = tun_id});
     b->closing = true;
     return ask(d, b) ? BASE_OK : BASE_EFULL;
 }

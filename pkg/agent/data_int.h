@@ -159,7 +159,7 @@ struct agent_data {
     /* control only */
     agent_report_fn report;
     void *report_arg;
-    int poll; /* epoll: the threads' rings of reports; -1 = one thread */
+    int poll;                       /* epoll: the threads' rings of reports; -1 = one thread */
     uint64_t drained;               /* threads, as bits, that have no connection left */
     uint64_t owed[AGENT_FOR_ALL_N]; /* threads, as bits, that had no room for this order */
     struct masque_h3_limits limits; /* of AGENT_FOR_ALL_LIMITS */

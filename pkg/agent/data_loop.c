@@ -22,8 +22,7 @@ enum {
     FIRST_TUN = FIRST_END + MASQUE_ENDPOINT_FDS,
 };
 
-/* ---- the clock and the gap
- * --------------------------------------------------------------------------------------- */
+/* ---- the clock and the gap */
 base_time agent_data_clock(struct agent_thread *d)
 {
     base_time now = loop_clock();
@@ -42,8 +41,7 @@ bool agent_data_held(const struct agent_thread *d)
     return d->gap_at > atomic_load_explicit(&d->gap_handled, memory_order_acquire);
 }
 
-/* ---- reports
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- reports */
 static bool push_waiting(struct agent_thread *d)
 {
     while (d->n_waiting > 0) {
@@ -76,8 +74,7 @@ static struct agent_report *fresh_report(struct agent_thread *d, enum agent_repo
     return &d->message.r;
 }
 
-/* ---- events of the endpoint
- * -------------------------------------------------------------------------------------- */
+/* ---- events of the endpoint */
 /* Refuses what goes beyond its tenant's budget: control does not even hear of it. */
 static bool tenant_may(struct agent_thread *d, const struct masque_request *rq, enum agent_tenant_verdict v)
 {
@@ -148,8 +145,7 @@ void agent_data_on_ended(void *arg, uint64_t flow, enum masque_end why, const ch
     report(d);
 }
 
-/* ---- orders
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- orders */
 static uint32_t find_tun(const struct agent_thread *d, uint32_t id)
 {
     for (uint32_t i = 0; i < AGENT_TUNS_MAX; i++)
@@ -343,8 +339,7 @@ static void take_orders(struct agent_thread *d)
     }
 }
 
-/* ---- one iteration
- * ------------------------------------------------------------------------------------------------ */
+/* ---- one iteration */
 /* Empties what was filled before the gap, then tells control. What others have carried here is taken, and
  * dropped, in its turn of this iteration. */
 static void after_gap(struct agent_thread *d)

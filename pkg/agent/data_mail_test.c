@@ -158,8 +158,7 @@ static void *writer(void *arg)
     return arg;
 }
 
-/* The reader sleeps until it is woken, as a data thread does: a lost wake-up would leave it asleep for ever.
- */
+/* The reader sleeps until it is woken, as a data thread does: a lost wake-up would leave it asleep for ever. */
 Test(agent_data_mail, no_letter_and_no_wake_up_is_lost, .timeout = 60)
 {
     pthread_t t;

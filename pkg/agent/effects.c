@@ -27,8 +27,7 @@ static void later(struct agent *a, const struct session_in *in)
     a->later[a->n_later++] = *in;
 }
 
-/* ---- store
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- store */
 
 static void count_store(struct agent *a, const struct agent_pending *p, int code)
 {
@@ -154,8 +153,7 @@ static void fx_prove(struct agent *a, const struct session_fx *fx)
                                   .u.proof = {.ask = fx->u.prove.ask, .collection = fx->u.prove.collection}});
 }
 
-/* ---- audit
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- audit */
 
 static int write_record(struct agent *a, const struct audit_record *r, uint64_t ask, struct base_err *err)
 {
@@ -238,8 +236,7 @@ static void fx_audit(struct agent *a, const struct session_audit *s)
         later(a, &(struct session_in){.ev = SESSION_EV_AUDIT, .u.audit = {.ask = s->ask, .durable = false}});
 }
 
-/* ---- data
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- data */
 
 void agent_retry_later(struct agent *a)
 {
@@ -320,8 +317,7 @@ static void fx_refuse(struct agent *a, const struct session_fx *fx)
         a->n.orders_failed++;
 }
 
-/* ---- traces
- * --------------------------------------------------------------------------------------------------- */
+/* ---- traces */
 
 static void fx_trace(struct agent *a, const struct session_fx *fx)
 {

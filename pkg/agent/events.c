@@ -13,8 +13,7 @@
 #define SOURCE "masque.galactic.datumapis.com/holdfast"
 #define BUCKET (AGENT_EVENTS_BURST * AGENT_EVENTS_REFILL)
 
-/* ---- the plan
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- the plan */
 
 void agent_events_plan_init(struct agent_events_plan *p, base_time now)
 {
@@ -150,8 +149,7 @@ void agent_events_plan_forget(struct agent_events_plan *p, const struct base_uui
             p->at[i] = (struct agent_event){.used = false};
 }
 
-/* ---- as text
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- as text */
 
 static void member(struct base_buf *out, const char *before, const char *value)
 {
@@ -239,8 +237,7 @@ int agent_events_series_text(struct base_buf *out, const struct agent_event *e)
                          (long long)base_time_min(e->count, INT32_MAX), at);
 }
 
-/* ---- sending
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- sending */
 
 struct call { /* one write under way */
     struct agent_events *events;

@@ -42,8 +42,7 @@ struct agent_metrics_page {
     struct known known[CACHED];
 };
 
-/* ---- pure
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- pure */
 
 /* The weight of one media range, in thousandths: 1000 without q, 0 when it is malformed. */
 static int weight(struct base_str range)
@@ -118,8 +117,7 @@ int agent_metrics_open(struct base_buf *out, struct base_str text)
     return out->failed;
 }
 
-/* ---- answers
- * -------------------------------------------------------------------------------------------------- */
+/* ---- answers */
 
 static void give(struct agent_metrics_page *p, struct agent_web_ask *web)
 {
@@ -151,8 +149,7 @@ static void refuse(struct ask *a, int status, const char *why)
     agent_web_say(web, status, status == 503 ? 1 : 0, why);
 }
 
-/* ---- reviews
- * -------------------------------------------------------------------------------------------------- */
+/* ---- reviews */
 
 static struct known *find_known(struct agent_metrics_page *p, const uint8_t hash[BASE_SHA256_SIZE])
 {
@@ -222,8 +219,7 @@ static void on_ask(void *arg, struct agent_web_ask *web)
     agent_review_begin(&a->review, &p->reviewer, token, on_reviewed, a);
 }
 
-/* ---- life
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- life */
 
 int agent_metrics_page_new(struct agent_metrics_page **ret, struct agent_web *web, struct kube_client *client,
                            agent_metrics_fn fn, void *arg, struct loop_log *log, struct base_err *err)

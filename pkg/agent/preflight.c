@@ -50,8 +50,7 @@ static void say(struct run *r, enum verdict v, const char *name, const char *fmt
     (void)fprintf(r->out, "%-8s %-16s %s\n", words[v], name, text);
 }
 
-/* ---- this machine
- * ---------------------------------------------------------------------------------------------- */
+/* ---- this machine */
 
 static void check_config(struct run *r)
 {
@@ -174,8 +173,7 @@ static void check_tls(struct run *r)
     say(r, OK, "tls", "%s, good until %.10s", r->cfg->tls_cert, until);
 }
 
-/* ---- the API server
- * -------------------------------------------------------------------------------------------- */
+/* ---- the API server */
 
 struct answer {
     bool done;

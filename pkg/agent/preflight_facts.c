@@ -85,8 +85,7 @@ int agent_preflight_fence(int status, struct base_str body, struct base_err *err
         status);
 }
 
-/* ---- TLS files
- * ------------------------------------------------------------------------------------------------- */
+/* ---- TLS files */
 
 static int no_file(const char *option, const char *path, struct base_err *err)
 {

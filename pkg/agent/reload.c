@@ -9,8 +9,7 @@
 
 #define FILES_MAX 8
 
-/* ---- files that are replaced
- * ----------------------------------------------------------------------------------- */
+/* ---- files that are replaced */
 
 struct stamp {
     dev_t dev;
@@ -105,8 +104,7 @@ int64_t agent_tls_expiry(const char *cert_file)
     return end;
 }
 
-/* ---- what differs
- * --------------------------------------------------------------------------------------------- */
+/* ---- what differs */
 
 static void write_value(char *dst, size_t size, const struct agent_option *o, const struct agent_config *c)
 {
@@ -142,8 +140,7 @@ void agent_config_diff(const struct agent_config *from, const struct agent_confi
     }
 }
 
-/* ---- SIGHUP
- * --------------------------------------------------------------------------------------------------- */
+/* ---- SIGHUP */
 
 struct report {
     struct agent *a;

@@ -131,8 +131,7 @@ Test(agent_review, without_an_audience_the_servers_own_counts)
     base_buf_fini(&out);
 }
 
-/* ---- what stays in memory
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- what stays in memory */
 
 enum { TOKEN = 200, TAIL = 64, MASK = 0x5a };
 

@@ -6,8 +6,7 @@
 
 #include "audit/record.h"
 
-/* ---- health
- * --------------------------------------------------------------------------------------------------- */
+/* ---- health */
 
 struct check {
     const char *name;
@@ -91,8 +90,7 @@ int agent_page_none(void *arg, const char *path, struct base_buf *body, const ch
     return 0;
 }
 
-/* ---- metrics
- * -------------------------------------------------------------------------------------------------- */
+/* ---- metrics */
 
 static void head(struct base_buf *b, const char *name, const char *type, const char *help)
 {
@@ -256,7 +254,8 @@ static void metrics_limits_reached(struct base_buf *b, const struct agent_data_s
         (void)base_buf_addf(b, "holdfast_connections_refused_total{limit=\"%s\"} %llu\n", full[i].limit,
                             (unsigned long long)full[i].n);
     head(b, "tenant_refused_total", "counter",
-         "Requests refused with 503 because their tenant has used up its share, by the limit that was reached.");
+         "Requests refused with 503 because their tenant has used up its share, by the limit that was "
+         "reached.");
     (void)base_buf_addf(b, "holdfast_tenant_refused_total{limit=\"tenantSessions\"} %llu\n",
                         (unsigned long long)d->full_tenant_sessions);
     (void)base_buf_addf(b, "holdfast_tenant_refused_total{limit=\"tenantRequests\"} %llu\n",

@@ -48,13 +48,11 @@ struct agent_web {
     } later[AGENT_WEB_LATER_MAX];
     struct agent_web_ask *asks; /* not answered yet */
     bool turning, left;         /* in this turn a client left */
-    struct conn *first, *last; /* the longest quiet one first */
-    unsigned conns;            /* those that were not told to go */
+    struct conn *first, *last;  /* the longest quiet one first */
+    unsigned conns;             /* those that were not told to go */
 };
 
-/* ---- clients
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- clients */
 
 static void unlink_conn(struct conn *c)
 {
@@ -182,8 +180,7 @@ static enum MHD_Result answer(struct MHD_Connection *conn, int status, struct ba
     return ok;
 }
 
-/* ---- pages that answer later
- * --------------------------------------------------------------------------------------- */
+/* ---- pages that answer later */
 
 static struct later *find_later(struct agent_web *w, const char *path)
 {

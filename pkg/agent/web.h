@@ -23,8 +23,7 @@ int agent_web_new(struct agent_web **ret, struct loop *l, const char *name, cons
                   agent_web_fn fn, void *arg, struct base_err *err);
 struct agent_web *agent_web_free(struct agent_web *w);
 
-/* ---- a page whose answer comes later
- * ------------------------------------------------------------------------------- */
+/* ---- a page whose answer comes later */
 struct agent_web_ask; /* one GET; lives until it is answered */
 /* Must answer (agent_web_answer), now or later, on the loop's thread. */
 typedef void (*agent_web_ask_fn)(void *arg, struct agent_web_ask *ask);

@@ -6,8 +6,7 @@
 static const char hash_key[] = ",\"hash\":\"";
 static const char seq_key[] = ",\"seq\":";
 
-/* ---- sealing
- * -------------------------------------------------------------------------------------------------- */
+/* ---- sealing */
 
 /* `body` is the line from '{' to before its last '}'. */
 static int seal(struct audit_chain *c, struct base_hasher *h, struct base_buf *out, struct base_str body)
@@ -100,8 +99,7 @@ int audit_chain_checkpoint(struct audit_chain *c, struct base_hasher *h, struct 
     return seal(c, h, out, base_str_of(line));
 }
 
-/* ---- reading
- * -------------------------------------------------------------------------------------------------- */
+/* ---- reading */
 
 static const char *find(struct base_str s, const char *what)
 {

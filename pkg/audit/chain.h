@@ -47,8 +47,7 @@ int audit_chain_checkpoint(struct audit_chain *c, struct base_hasher *h, struct 
 /* Takes seq and hash out of a sealed line (without its '\n'). BASE_OK or BASE_EINVAL. It is not verified. */
 int audit_chain_parse(struct base_str line, struct audit_chain *ret);
 
-/* ---- verifier
- * ------------------------------------------------------------------------------------------------- */
+/* ---- verifier */
 enum audit_flaw {
     AUDIT_FLAW_NONE = 0,
     AUDIT_FLAW_FORM, /* a line is no sealed record */
@@ -56,8 +55,7 @@ enum audit_flaw {
     AUDIT_FLAW_SEQUENCE,  /* its number is not the next one */
     AUDIT_FLAW_START,     /* a file begins without a start line, or continues another chain */
     AUDIT_FLAW_SIGNATURE, /* a checkpoint that none of the given keys signed, or of another line */
-    AUDIT_FLAW_TORN, /* an unfinished line in the middle (at the very end of a file that is the last: allowed)
-                      */
+    AUDIT_FLAW_TORN, /* an unfinished line in the middle (at the very end of a file that is the last: allowed) */
 };
 const char *audit_flaw_name(enum audit_flaw f);
 struct audit_verifier {

@@ -226,8 +226,7 @@ Test(audit_chain, what_is_no_line_is_not_sealed_and_no_trail_is_no_good_trail)
     base_buf_fini(&out);
 }
 
-/* ---- checkpoints
- * ----------------------------------------------------------------------------------------------- */
+/* ---- checkpoints */
 static const char key_pem[] =
     "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIHrEzksVLOK5FHNBPpqf9rxwh0IcqC4bYdO1ZY6CFEuB\n-----END "
     "PRIVATE KEY-----\n";

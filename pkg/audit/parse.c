@@ -127,8 +127,7 @@ int audit_parse(struct base_str line, struct audit_line *ret)
     return BASE_OK;
 }
 
-/* ---- questions
- * ------------------------------------------------------------------------------------------------ */
+/* ---- questions */
 
 static bool object_matches(const struct audit_query *q, const char *object)
 {

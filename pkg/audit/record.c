@@ -186,8 +186,7 @@ int audit_encode(struct base_buf *out, const struct audit_record *r, struct base
     return BASE_OK;
 }
 
-/* ---- reading
- * -------------------------------------------------------------------------------------------------- */
+/* ---- reading */
 
 static int value_of(const char *const *names, size_t n, struct base_str text)
 {

@@ -32,8 +32,7 @@ enum audit_sum_verdict {
 /* `must` writes a renew in any case (nothing is known of the disk). Before *r is written, what
  * audit_sum_next gives is. */
 enum audit_sum_verdict audit_sum_offer(struct audit_sum *s, base_time now, struct audit_record *r, bool must);
-/* The record of a renew that was asked to be written could not be made durable: the next one is written, too.
- */
+/* The record of a renew that was asked to be written could not be made durable: the next one is written, too. */
 void audit_sum_failed(struct audit_sum *s);
 /* The next sum that is due (`all`: that has counted something). False: none. */
 bool audit_sum_next(struct audit_sum *s, base_time now, bool all, struct audit_record *ret);

@@ -347,8 +347,7 @@ Test(authority_webhook, question)
     base_buf_fini(&b);
 }
 
-/* ---- TokenReview
- * -------------------------------------------------------------------------------------------------- */
+/* ---- TokenReview */
 #define REVIEW                                                                                               \
     "{\"kind\":\"TokenReview\",\"apiVersion\":\"authentication.k8s.io/"                                      \
     "v1\",\"metadata\":{},\"spec\":{\"token\":\"t\"},\"status\":"

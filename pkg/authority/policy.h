@@ -13,8 +13,7 @@
 #include "contract/contract.h"
 
 #define AUTHORITY_DIGEST_SIZE BASE_SHA256_SIZE
-/* A service's validUntil is at most this far from the read that showed it (5 min + 2 s of wall clock skew).
- */
+/* A service's validUntil is at most this far from the read that showed it (5 min + 2 s of wall clock skew). */
 #define AUTHORITY_SERVICE_MAX (302 * BASE_SEC)
 #define AUTHORITY_GRANT_MAX (30 * BASE_SEC)
 

@@ -259,8 +259,7 @@ Test(authority_policy, every_reason_says_what_to_answer)
     cr_assert(rc == BASE_OK || rc == BASE_ENOMEM);
 }
 
-/* ---- prefixes
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- prefixes */
 Test(authority_prefix, order_is_fixed_by_the_digest)
 {
     /* SHA-256("acme/site1/vpc-a") ends in ...; its low 32 bits are the first index of a /64 pool */
@@ -329,9 +328,7 @@ Test(authority_prefix, what_belongs_to_a_pool)
     cr_assert_str_eq(text, "fd12:0:0:1::1");
 }
 
-/* ---- index
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- index */
 static uint8_t slots[200][CONTRACT_IDENTITIES_MAX][AUTHORITY_DIGEST_SIZE];
 static void set(struct authority_index *ix, uint32_t slot, uint8_t n, const uint8_t *d)
 {

@@ -12,8 +12,7 @@
 
 #define AUTHORITY_CANDIDATES 64 /* tried blindly; after that a LIST of the VPC's claims says what is free */
 
-/* The i-th candidate. BASE_OK; BASE_EFULL: the pool has no i-th; BASE_EINVAL: longer than a /95; BASE_ENOMEM.
- */
+/* The i-th candidate. BASE_OK; BASE_EFULL: the pool has no i-th; BASE_EINVAL: longer than a /95; BASE_ENOMEM. */
 int authority_candidate(struct base_prefix *ret, const char *tenant, const char *connector, const char *vpc,
                         const struct base_prefix *pool, uint64_t i);
 /* The tunnel's own address: ::1 of the pool's index 0. */

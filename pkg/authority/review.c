@@ -33,8 +33,7 @@ static int wrong(struct base_err *err, const char *field, const char *what)
     return base_err_set(err, BASE_EPROTO, "TokenReview answer: %s: %s", field, what);
 }
 
-/* A server that knows audiences names the ones that matched; one that does not would take any token for ours.
- */
+/* A server that knows audiences names the ones that matched; one that does not would take any token for ours. */
 static bool for_us(const struct contract_json *status)
 {
     const struct contract_json *list = contract_json_get(status, "audiences");

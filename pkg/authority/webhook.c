@@ -69,8 +69,7 @@ int authority_webhook_request(struct base_buf *out, const struct authority_ask *
     return out->failed;
 }
 
-/* ---- the answer
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the answer */
 struct reader {
     const struct authority_ask *ask;
     struct base_err *err;

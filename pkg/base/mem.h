@@ -31,8 +31,7 @@ struct base_arena;
 struct base_arena *base_arena_new(size_t max);
 struct base_arena *base_arena_free(struct base_arena *a);
 BASE_DEFINE_CLEANUP(struct base_arena *, base_arena_free)
-/* Zeroed and aligned for any type; NULL when the bound or the memory is used up. Lives as long as the arena.
- */
+/* Zeroed and aligned for any type; NULL when the bound or the memory is used up. Lives as long as the arena. */
 void *base_arena_alloc(struct base_arena *a, size_t size);
 char *base_arena_strdup(struct base_arena *a, struct base_str s);
 size_t base_arena_used(const struct base_arena *a);

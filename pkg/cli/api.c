@@ -79,8 +79,7 @@ const char *cli_api_server(const struct cli *c)
     return c->api ? kube_config_server(c->api->config) : "";
 }
 
-/* ---- one request
- * ---------------------------------------------------------------------------------------------- */
+/* ---- one request */
 
 struct wait {
     bool done;
@@ -169,8 +168,7 @@ cJSON *cli_api_json(struct cli *c, const char *path, size_t max, struct base_err
     return doc;
 }
 
-/* ---- objects
- * -------------------------------------------------------------------------------------------------- */
+/* ---- objects */
 
 static void add_path(struct base_buf *b, const struct cli *c, enum contract_kind kind)
 {
@@ -376,8 +374,7 @@ int cli_api_delete(struct cli *c, const struct contract_object *o, struct base_e
     return rc;
 }
 
-/* ---- an agent's own page
- * -------------------------------------------------------------------------------------- */
+/* ---- an agent's own page */
 
 static void on_plain(void *arg, const struct http_resp *r)
 {

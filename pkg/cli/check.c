@@ -45,8 +45,7 @@ static const cJSON *at(const cJSON *o, const char *key)
     return cJSON_GetObjectItemCaseSensitive(o, key);
 }
 
-/* ---- the API server
- * -------------------------------------------------------------------------------------------- */
+/* ---- the API server */
 
 static bool check_server(struct run *r)
 {
@@ -80,8 +79,7 @@ static void check_crds(struct run *r)
     }
 }
 
-/* ---- admission policies
- * ---------------------------------------------------------------------------------------- */
+/* ---- admission policies */
 
 static const struct policy {
     const char *name;
@@ -163,8 +161,7 @@ static void check_policies(struct run *r)
     cJSON_Delete(bindings);
 }
 
-/* ---- what the caller may do
- * ------------------------------------------------------------------------------------ */
+/* ---- what the caller may do */
 
 /* manifests/rbac/operator.yaml; a test compares. */
 static const struct right {
@@ -231,8 +228,7 @@ static void check_rights(struct run *r)
             cli_api_namespace(r->c));
 }
 
-/* ---- what runs
- * ------------------------------------------------------------------------------------------------- */
+/* ---- what runs */
 
 static void check_namespace(struct run *r)
 {

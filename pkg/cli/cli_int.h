@@ -16,8 +16,7 @@
 #define CLI_NAMESPACE "holdfast-system"
 enum { CLI_EXIT_OK = 0, CLI_EXIT_FOUND = 1, CLI_EXIT_USAGE = 2, CLI_EXIT_BLIND = 3 };
 
-/* ---- command line (args.c)
- * ------------------------------------------------------------------------------------ */
+/* ---- command line (args.c) */
 enum cli_format { CLI_TABLE = 0, CLI_WIDE, CLI_JSON, CLI_YAML };
 enum cli_command_id {
     CLI_STATUS = 1,
@@ -66,8 +65,7 @@ void cli_help(FILE *out, const struct cli_args *a);
 /* A script for bash: commands and their flags. */
 void cli_completion(FILE *out);
 
-/* ---- the run
- * -------------------------------------------------------------------------------------------------- */
+/* ---- the run */
 struct cli_api;
 struct cli {
     struct cli_args a;
@@ -97,8 +95,7 @@ void cli_tame(char *z);
 int cli_fail(struct cli *c, int exit, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void cli_warn(struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- output (out.c)
- * ------------------------------------------------------------------------------------------- */
+/* ---- output (out.c) */
 enum cli_colour { CLI_PLAIN = 0, CLI_BAD, CLI_GOOD, CLI_DOUBT, CLI_STRONG, CLI_FAINT };
 /* Escape sequences, or "" when there is no terminal. */
 const char *cli_on(const struct cli *c, enum cli_colour colour);
@@ -146,8 +143,7 @@ void cli_add_uuid(cJSON *o, const char *key, const struct base_uuid *u);
 void cli_add_prefix(cJSON *o, const char *key, const struct base_prefix *p);
 cJSON *cli_record_json(const struct audit_line *l);
 
-/* ---- API server (api.c)
- * --------------------------------------------------------------------------------------- */
+/* ---- API server (api.c) */
 struct cli_list { /* objects of one kind */
     struct contract_object *o;
     size_t n, room;
@@ -201,8 +197,7 @@ int cli_server_version(struct cli *c, char *dst, size_t size, struct base_err *e
 /* Is the group served with every field? BASE_EINVAL: no, and what to do. */
 int cli_served(struct cli *c, const char *group, struct base_err *err);
 
-/* ---- the trail (trail.c, agents.c)
- * ----------------------------------------------------------------------------- */
+/* ---- the trail (trail.c, agents.c) */
 #define CLI_BLIND_MAX 64
 struct cli_trail { /* what was found, in order of time */
     struct audit_line *l;

@@ -63,8 +63,7 @@ static void put_doc(struct dump *d, const char *name, cJSON *doc)
     cJSON_Delete(doc);
 }
 
-/* ---- objects of the contract: one line each
- * -------------------------------------------------------------------- */
+/* ---- objects of the contract: one line each */
 
 static void put_kind(struct dump *d, enum contract_kind kind)
 {
@@ -91,8 +90,7 @@ static void put_kind(struct dump *d, enum contract_kind kind)
     cli_list_fini(&l);
 }
 
-/* ---- members that are named
- * ------------------------------------------------------------------------------------ */
+/* ---- members that are named */
 
 /* Copies o.path ("spec.nodeName") when it is text, number or truth. */
 static void pick(cJSON *to, const cJSON *from, const char *path)
@@ -149,8 +147,7 @@ static void put_events(struct dump *d)
     cJSON_Delete(doc);
 }
 
-/* ---- the agents
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the agents */
 
 static bool metric_line(const char *z, size_t n)
 {
@@ -268,8 +265,7 @@ static void put_pods(struct dump *d)
     cJSON_Delete(doc);
 }
 
-/* ---- the whole
- * ------------------------------------------------------------------------------------------------- */
+/* ---- the whole */
 
 static void fill(struct dump *d)
 {

@@ -22,8 +22,7 @@ struct story {
     base_wall effect_first, effect_last;
 };
 
-/* ---- gathering
- * ------------------------------------------------------------------------------------------------ */
+/* ---- gathering */
 
 static enum cli_sight look(struct cli *c, struct story *s, enum contract_kind kind, const char *name,
                            struct contract_object *ret)
@@ -281,8 +280,7 @@ static void blind_nodes(struct story *s)
     }
 }
 
-/* ---- showing
- * -------------------------------------------------------------------------------------------------- */
+/* ---- showing */
 
 static void heading(struct cli *c, const char *text)
 {

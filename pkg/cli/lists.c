@@ -122,8 +122,7 @@ int cli_sessions(struct cli *c)
     return n > 0 ? CLI_EXIT_OK : CLI_EXIT_FOUND;
 }
 
-/* ---- events
- * --------------------------------------------------------------------------------------------------- */
+/* ---- events */
 
 static base_wall moment(const cJSON *o, const char *key)
 {

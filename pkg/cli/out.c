@@ -57,8 +57,7 @@ void cli_warn(struct cli *c, const char *fmt, ...)
     (void)fprintf(c->err, "warning: %s\n", text);
 }
 
-/* ---- documents
- * ------------------------------------------------------------------------------------------------ */
+/* ---- documents */
 
 static void indent_by(struct base_buf *b, unsigned n)
 {
@@ -222,8 +221,7 @@ cJSON *cli_record_json(const struct audit_line *l)
     return o ? o : cJSON_CreateNull();
 }
 
-/* ---- tables
- * --------------------------------------------------------------------------------------------------- */
+/* ---- tables */
 
 void cli_table_init(struct cli_table *t, const char *const *head, size_t n, unsigned wide)
 {

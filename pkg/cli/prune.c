@@ -47,8 +47,7 @@ static struct cli_retirement decide(const struct cli *c, const struct contract_c
                                                  .default_retention_s = c->a.retention_s});
 }
 
-/* Fresh reads of all that the decision rests on, right before it is carried out. *row becomes the fresh row.
- */
+/* Fresh reads of all that the decision rests on, right before it is carried out. *row becomes the fresh row. */
 static int decide_again(struct cli *c, struct contract_object *row, const char *binding_name,
                         const char *other, struct cli_retirement *ret, struct base_err *err)
 {

@@ -75,8 +75,7 @@ const char *cli_why_name(enum cli_why w)
     return (unsigned)w < CLI_WHY_N && names[w] ? names[w] : "?";
 }
 
-/* ---- the seven conditions
- * ------------------------------------------------------------------------------------- */
+/* ---- the seven conditions */
 
 static void say(struct cli_condition *c, enum cli_answer a, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -304,8 +303,7 @@ static void in_time(const struct cli_facts *f, struct cli_condition *c)
         "cannot be later than %s as things stand (the agent's own proofs may end it earlier)", t);
 }
 
-/* ---- words
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- words */
 
 static enum cli_why holder_why(const struct cli_facts *f)
 {

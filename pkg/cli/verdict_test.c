@@ -322,8 +322,7 @@ Test(cli_verdict, the_gate_of_another_epoch_is_not_this_ones)
     cr_assert_str_eq(cli_gate_word(&w.claim), "-");
 }
 
-/* ---- prune
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- prune */
 
 static bool goes(const struct world *w, bool binding, bool instance)
 {

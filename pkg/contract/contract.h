@@ -14,20 +14,20 @@
 #include "base/id.h"
 #include "base/time.h"
 
-#define CONTRACT_GROUP        "edge.galactic.datumapis.com"
+#define CONTRACT_GROUP "edge.galactic.datumapis.com"
 #define CONTRACT_MASQUE_GROUP "masque.galactic.datumapis.com"
-#define CONTRACT_VERSION      "v1alpha1"
+#define CONTRACT_VERSION "v1alpha1"
 #define CONTRACT_DRAIN_ANNOTATION "masque.galactic.datumapis.com/drain"
 #define CONTRACT_AGENT_ANNOTATION "masque.galactic.datumapis.com/agent-version"
-#define CONTRACT_GATE_FINALIZER   "gate.edge.galactic.datumapis.com/"
+#define CONTRACT_GATE_FINALIZER "gate.edge.galactic.datumapis.com/"
 
-#define CONTRACT_NAME_SIZE      254 /* object names */
-#define CONTRACT_LABEL_SIZE     64  /* provider, tenant, vpc */
+#define CONTRACT_NAME_SIZE 254 /* object names */
+#define CONTRACT_LABEL_SIZE 64 /* provider, tenant, vpc */
 #define CONTRACT_CONNECTOR_SIZE 190
-#define CONTRACT_NODE_SIZE      126
-#define CONTRACT_RV_SIZE        44 /* resourceVersion: up to 128 bits in decimal */
-#define CONTRACT_REASON_SIZE    64
-#define CONTRACT_DEVICE_SIZE    16
+#define CONTRACT_NODE_SIZE 126
+#define CONTRACT_RV_SIZE 44 /* resourceVersion: up to 128 bits in decimal */
+#define CONTRACT_REASON_SIZE 64
+#define CONTRACT_DEVICE_SIZE 16
 #define CONTRACT_SOFTWARE_SIZE 32 /* "1.2.3-rc.1+abc" */
 
 enum contract_kind {
@@ -38,7 +38,7 @@ enum contract_kind {
     CONTRACT_BINDING,      /* ConnectorBinding */
 };
 #define CONTRACT_KIND_N 6
-const char *contract_kind_name(enum contract_kind k);  /* "RouteClaim" */
+const char *contract_kind_name(enum contract_kind k);   /* "RouteClaim" */
 const char *contract_kind_plural(enum contract_kind k); /* "routeclaims" */
 const char *contract_kind_group(enum contract_kind k);
 /* 0 when `name` is no kind of the contract. */
@@ -47,13 +47,13 @@ enum contract_kind contract_kind_of(struct base_str name);
 #define CONTRACT_FINALIZERS_MAX 8
 struct contract_meta {
     char name[CONTRACT_NAME_SIZE];
-    struct base_uuid uid;           /* zero before creation */
-    char rv[CONTRACT_RV_SIZE];      /* resourceVersion; "" before creation */
+    struct base_uuid uid;      /* zero before creation */
+    char rv[CONTRACT_RV_SIZE]; /* resourceVersion; "" before creation */
     int64_t generation;
     base_wall created;
-    base_wall deleting;             /* deletionTimestamp; 0 = not being deleted */
-    bool drain;                     /* annotation CONTRACT_DRAIN_ANNOTATION is "true" */
-    uint8_t n_finalizers;           /* all of them counted; those beyond the table are kept by the store, not shown */
+    base_wall deleting;   /* deletionTimestamp; 0 = not being deleted */
+    bool drain;           /* annotation CONTRACT_DRAIN_ANNOTATION is "true" */
+    uint8_t n_finalizers; /* all of them counted; those beyond the table are kept by the store, not shown */
     char finalizers[CONTRACT_FINALIZERS_MAX][128];
 };
 
@@ -62,11 +62,17 @@ struct contract_ref {
     struct base_uuid uid;
 };
 
-enum contract_cond_status { CONTRACT_COND_ABSENT = 0, CONTRACT_COND_FALSE, CONTRACT_COND_TRUE, CONTRACT_COND_UNKNOWN };
+enum contract_cond_status {
+    CONTRACT_COND_ABSENT = 0,
+    CONTRACT_COND_FALSE,
+    CONTRACT_COND_TRUE,
+    CONTRACT_COND_UNKNOWN
+};
 struct contract_cond { /* one condition; the store keeps those of other types as they are */
     enum contract_cond_status status;
     char reason[CONTRACT_REASON_SIZE];
-    char message[160]; /* for people: the one string that is cut when it is longer; the store keeps the whole */
+    /* for people: the one string that is cut when it is longer; the store keeps the whole */
+    char message[160];
     int64_t observed_generation;
     base_wall transition;
 };
@@ -247,13 +253,15 @@ struct contract_object {
 /* Names. BASE_OK, or BASE_EINVAL with a text when a part is malformed or the name would not fit (a node name longer
  * than 125 characters). `dst` holds CONTRACT_NAME_SIZE bytes. */
 int contract_instance_name(char *dst, const char *provider, const char *node, struct base_err *err);
-int contract_attachment_name(char *dst, const char *provider, const char *node, const char *vpc, struct base_err *err);
+int contract_attachment_name(char *dst, const char *provider, const char *node, const char *vpc,
+                             struct base_err *err);
 int contract_binding_name(char *dst, const char *tenant, const char *connector, struct base_err *err);
 /* "rc-" and the first 24 hex digits of a /96. */
 void contract_claim_name(char dst[CONTRACT_NAME_SIZE], const struct base_prefix *prefix);
 /* The finalizer of a node and boot: prefix, node UID, ".", first 16 hex digits of the boot id without dashes. */
 #define CONTRACT_FINALIZER_SIZE 128
-void contract_finalizer(char dst[CONTRACT_FINALIZER_SIZE], const struct base_uuid *node_uid, const struct base_uuid *boot_id);
+void contract_finalizer(char dst[CONTRACT_FINALIZER_SIZE], const struct base_uuid *node_uid,
+                        const struct base_uuid *boot_id);
 bool contract_has_finalizer(const struct contract_meta *m, const char *finalizer);
 /* Adds it unless it is there. BASE_OK, BASE_EINVAL (empty or too long for the table), BASE_EFULL. */
 int contract_finalizer_add(struct contract_meta *m, const char *finalizer);
@@ -263,7 +271,8 @@ bool contract_finalizer_remove(struct contract_meta *m, const char *finalizer);
 /* JSON. Decoding refuses wrong types, numbers that are not exact integers, strings over their bound and enums that are
  * not listed: BASE_EINVAL with the path of the field, its value and what is expected; unknown members are ignored (the
  * store keeps them). *ret is written whole or not at all. `json` need not end in NUL. */
-int contract_decode(struct contract_object *ret, enum contract_kind kind, struct base_str json, struct base_err *err);
+int contract_decode(struct contract_object *ret, enum contract_kind kind, struct base_str json,
+                    struct base_err *err);
 /* The kind is taken from "kind"; BASE_EINVAL also for a kind or apiVersion of somebody else. */
 int contract_decode_any(struct contract_object *ret, struct base_str json, struct base_err *err);
 /* Writes the whole object (apiVersion, kind, metadata with name, uid, resourceVersion, finalizers, spec, status) into
@@ -271,7 +280,8 @@ int contract_decode_any(struct contract_object *ret, struct base_str json, struc
  * package does not know (labels, owner references, annotations, unknown conditions, unknown fields) are kept from it,
  * finalizers are those of the value. Integers are written as integers. BASE_OK, BASE_EFULL, BASE_ENOMEM, BASE_EINVAL. */
 struct base_buf;
-int contract_encode(struct base_buf *out, const struct contract_object *o, struct base_str raw, struct base_err *err);
+int contract_encode(struct base_buf *out, const struct contract_object *o, struct base_str raw,
+                    struct base_err *err);
 
 /* Same kind and same spec (status): by value, not by text. Metadata is not looked at. */
 bool contract_spec_equal(const struct contract_object *a, const struct contract_object *b);
@@ -288,16 +298,17 @@ void contract_object_copy(struct contract_object *dst, const struct contract_obj
 /* What the CRDs' schema and CEL rules say, in C: is `next` a legal object, and a legal successor of `old` (NULL for a
  * creation)? Returns BASE_OK or BASE_EINVAL (the API server's 422) with a text that names the field. For a write of
  * one half (spec or status) the other half of `next` is that of `old`, as the server takes it. */
-int contract_validate(const struct contract_object *next, const struct contract_object *old, struct base_err *err);
+int contract_validate(const struct contract_object *next, const struct contract_object *old,
+                      struct base_err *err);
 
 /* Timing parameters, section 9: one set for the whole provider. All in ns. */
 struct contract_timing {
-    base_time lease;     /* L, 10..300 s */
-    base_time interval;  /* renew and proof interval: min(L, smallest grant)/3 */
-    base_time guard;     /* g */
-    base_time gate_lag;  /* G */
-    base_time grant;     /* at most 30 s */
-    base_time quiesce;   /* Q */
+    base_time lease;    /* L, 10..300 s */
+    base_time interval; /* renew and proof interval: min(L, smallest grant)/3 */
+    base_time guard;    /* g */
+    base_time gate_lag; /* G */
+    base_time grant;    /* at most 30 s */
+    base_time quiesce;  /* Q */
     base_time gap;
     base_time wall_skew; /* for validUntil only */
     int64_t rate_ppm;    /* rho: bound on the clock rate error, parts per million */

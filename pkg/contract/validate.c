@@ -259,8 +259,7 @@ static int check_fields(const struct contract_field *table, const void *base, co
     return BASE_OK;
 }
 
-/* ---- the CEL rules
- * ------------------------------------------------------------------------------------------- */
+/* ---- the CEL rules */
 #define N_SPEC(k) (&n->u.k.spec)
 #define O_SPEC(k) (&o->u.k.spec)
 #define N_STAT(k) (&n->u.k.status)

@@ -32,8 +32,7 @@ struct http_sock {
     curl_socket_t fd;
 };
 
-/* ---- sockets
- * ------------------------------------------------------------------------------------------------ */
+/* ---- sockets */
 curl_socket_t http_socket_open(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
 {
     struct http_pool *p = arg;
@@ -171,8 +170,7 @@ static void kick(struct http_pool *p)
     loop_timer_set(p->kick, loop_clock());
 }
 
-/* ---- multi handle
- * ------------------------------------------------------------------------------------------- */
+/* ---- multi handle */
 static bool open_multi(struct http_pool *p)
 {
     bool ok;
@@ -386,8 +384,7 @@ void http_call_timeout(struct http_call *c, bool idle)
     http_pool_leave(p);
 }
 
-/* ---- public
- * ------------------------------------------------------------------------------------------------- */
+/* ---- public */
 static void global_init(void)
 {
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);

@@ -66,8 +66,8 @@ struct http_req {
     base_time idle;      /* ns without a byte from the server; 0 = off */
     size_t max_body;     /* of an answer that is collected */
     bool repeatable;
-    bool secret; /* body and collected answer are overwritten when the call is gone; max_body is taken at once
-                  */
+    bool
+        secret; /* body and collected answer are overwritten when the call is gone; max_body is taken at once */
 };
 
 struct http_resp {

@@ -155,8 +155,7 @@ static struct got fetch(struct env *e, const char *method, const char *path, con
     return g;
 }
 
-/* ---- scripts
- * ------------------------------------------------------------------------------------------------ */
+/* ---- scripts */
 static void echo(struct ts_conn *c)
 {
     while (ts_request(c)) {
@@ -329,8 +328,7 @@ Test(http_pool, proxies_of_the_environment_are_not_used)
     env_free(e);
 }
 
-/* ---- time-outs
- * ---------------------------------------------------------------------------------------------- */
+/* ---- time-outs */
 static atomic_int saw_reset;
 
 static void stall_first(struct ts_conn *c)
@@ -465,8 +463,7 @@ Test(http_pool, idle_time_out_counts_from_the_last_byte)
     env_free(e);
 }
 
-/* ---- odd answers
- * -------------------------------------------------------------------------------------------- */
+/* ---- odd answers */
 static void odd(struct ts_conn *c)
 {
     static char big[200000];
@@ -692,8 +689,7 @@ Test(http_pool, a_broken_http2_connection_ends_all_its_requests)
     env_free(e);
 }
 
-/* ---- what callbacks may do
- * ---------------------------------------------------------------------------------- */
+/* ---- what callbacks may do */
 Test(http_pool, callbacks_may_cancel_drop_and_free)
 {
     for (int what = 0; what < 7; what++) {

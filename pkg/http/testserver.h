@@ -26,8 +26,7 @@
 
 #define TS_UNUSED __attribute__((unused))
 
-/* ---- PKI
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- PKI */
 struct ts_id {
     EVP_PKEY *key;
     X509 *cert;
@@ -97,8 +96,7 @@ TS_UNUSED static void ts_id_free(struct ts_id *id)
     memset(id, 0, sizeof *id);
 }
 
-/* ---- server
- * ------------------------------------------------------------------------------------------------- */
+/* ---- server */
 #define TS_MAX_CONNS 64
 struct ts;
 struct ts_conn {
@@ -234,8 +232,7 @@ TS_UNUSED static void ts_reset(struct ts_conn *c)
     SSL_set_quiet_shutdown(c->ssl, 1);
 }
 
-/* ---- HTTP/2, by hand: frames are read, header blocks are not looked into
- * -------------------------------------- */
+/* ---- HTTP/2, by hand: frames are read, header blocks are not looked into */
 struct ts_frame {
     uint32_t len, stream;
     uint8_t type, flags;
@@ -304,8 +301,7 @@ TS_UNUSED static void ts_h2_answer(struct ts_conn *c, uint32_t stream, const cha
     ts_h2_send(c, TS_DATA, last ? 1 : 0, stream, body, (uint32_t)strlen(body));
 }
 
-/* ---- threads
- * ------------------------------------------------------------------------------------------------ */
+/* ---- threads */
 static int ts_alpn_cb(SSL *ssl, const unsigned char **out, unsigned char *outlen, const unsigned char *in,
                       unsigned inlen, void *arg)
 {

@@ -47,8 +47,7 @@ static int write_at_end(int fd, uint64_t at, const char *p, size_t n)
     return e;
 }
 
-/* ---- the copy
- * ------------------------------------------------------------------------------------------------- */
+/* ---- the copy */
 
 /* A pipe that polls as writable takes PIPE_BUF bytes at once: no line of ours is longer. */
 static bool copy_line(struct journal_file *f, const char *p, size_t n)
@@ -87,8 +86,7 @@ static void copy_out(struct journal_file *f)
     }
 }
 
-/* ---- the files
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the files */
 
 static int sync_dir(const char *dir)
 {

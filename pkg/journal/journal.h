@@ -58,7 +58,7 @@ int journal_append(struct journal *j, struct base_str line, uint64_t ask);
 
 struct journal_stats {
     uint64_t appended, durable, failed, late, syncs; /* lines, lines, lines, lines, fdatasync calls */
-    uint64_t kept; /* lines that wait for the disk to take them, after it refused them */
+    uint64_t kept;            /* lines that wait for the disk to take them, after it refused them */
     uint64_t rotations, torn; /* files that were closed, unfinished lines that were found */
     uint64_t seq;             /* number of the last durable line */
     uint64_t checkpoints;     /* signed */

@@ -343,8 +343,7 @@ Test(journal, a_directory_that_is_missing_is_named)
     loop_free(l);
 }
 
-/* ---- checkpoints
- * ----------------------------------------------------------------------------------------------- */
+/* ---- checkpoints */
 static const char key_pem[] =
     "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIHrEzksVLOK5FHNBPpqf9rxwh0IcqC4bYdO1ZY6CFEuB\n-----END "
     "PRIVATE KEY-----\n";
@@ -428,8 +427,7 @@ Test(journal, a_crash_at_every_byte_of_a_checkpoint)
     }
 }
 
-/* ---- the copy
- * -------------------------------------------------------------------------------------------------- */
+/* ---- the copy */
 
 Test(journal, the_copy_is_what_is_durable_and_never_makes_it_wait)
 {
@@ -505,8 +503,7 @@ Test(journal, the_gap_in_a_copy_is_said_when_it_ends)
     free(copy);
 }
 
-/* ---- what a broken disk leaves behind
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- what a broken disk leaves behind */
 
 static uint64_t size_of(const char *path)
 {

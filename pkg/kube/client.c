@@ -55,8 +55,7 @@ struct kube_client {
     struct kube_call calls; /* ring */
 };
 
-/* ---- client
- * --------------------------------------------------------------------------------------------------- */
+/* ---- client */
 static int lane_open(struct kube_client *c, const struct http_pool_opts *o, struct base_err *err)
 {
     int rc;
@@ -155,8 +154,7 @@ void kube_lanes_again(struct kube_client *c)
         http_pool_again(c->lanes[i]);
 }
 
-/* ---- one call
- * ------------------------------------------------------------------------------------------------- */
+/* ---- one call */
 static void unlink_call(struct kube_call *k)
 {
     k->prev->next = k->next;
@@ -309,8 +307,7 @@ static void on_done(void *arg, const struct http_resp *h)
     struct kube_client *c = k->client;
     struct base_err err = {0};
 
-    /* The head says it all: kube-apiserver closes the connection behind a 401, often before the body's end.
-     */
+    /* The head says it all: kube-apiserver closes the connection behind a 401, often before the body's end. */
     if (h->status == 401 && !k->retried) {
         uint64_t used = k->gen;
 

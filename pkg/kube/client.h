@@ -32,8 +32,8 @@ const char *kube_config_namespace(const struct kube_config *c); /* "" when it na
 
 struct kube_client;
 /* Copies what it needs from `c`. `user_agent` is sent with each request. */
-int kube_client_new(struct kube_client **ret, struct loop *l, const struct kube_config *c, const char *user_agent,
-                    struct loop_log *log, struct base_err *err);
+int kube_client_new(struct kube_client **ret, struct loop *l, const struct kube_config *c,
+                    const char *user_agent, struct loop_log *log, struct base_err *err);
 struct kube_client *kube_client_free(struct kube_client *c);
 /* Reads token, certificate and CA files now; what cannot be read, or is wrong, leaves the last good ones in use. */
 void kube_client_reread(struct kube_client *c);
@@ -46,7 +46,8 @@ enum kube_lane {
 };
 /* A lane of its own (proof LIST and watch of one collection). Returns its number. */
 int kube_lane_new(struct kube_client *c);
-void kube_lane_drop(struct kube_client *c, int lane); /* closes its connections; later requests connect anew */
+void kube_lane_drop(struct kube_client *c,
+                    int lane); /* closes its connections; later requests connect anew */
 /* The server answers again: in every lane, requests that wait for a connection get a new one
  * (http_pool_again). */
 void kube_lanes_again(struct kube_client *c);
@@ -59,27 +60,28 @@ struct kube_req {
     const char *audit_id;     /* NULL: none */
     const char *header; /* one more "Name: value" ("Accept" takes the place of ours), at most 16 KiB; may be a
                            secret: in no log or error; NULL: none */
-    base_time timeout;        /* ns from now, whole request; 0 = 10 s */
+    base_time timeout;  /* ns from now, whole request; 0 = 10 s */
     int lane;
     bool secret; /* body and answer are overwritten when the call is gone; the answer is at most 64 KiB */
 };
 struct kube_resp {
-    int code;          /* BASE_OK when an HTTP answer came (whatever its status); BASE_ETIMEDOUT, BASE_EIO (no connection,
+    int code; /* BASE_OK when an HTTP answer came (whatever its status); BASE_ETIMEDOUT, BASE_EIO (no connection,
                           TLS), BASE_ECLOSED (connection lost), BASE_EPROTO, BASE_EFULL (answer too large), BASE_ENOMEM */
-    bool sent;         /* false: certainly nothing reached the server (no connection was made) */
-    int http_status;   /* 0 = no answer */
-    base_time sent_at; /* CLOCK_BOOTTIME before the request was handed to the connection */
+    bool sent;             /* false: certainly nothing reached the server (no connection was made) */
+    int http_status;       /* 0 = no answer */
+    base_time sent_at;     /* CLOCK_BOOTTIME before the request was handed to the connection */
     base_time retry_after; /* ns; 0 = none */
     struct base_str body;  /* borrowed for the call; at most 64 MiB for lists */
     char reason[64];       /* Status.reason, "" when the body is no Status */
-    struct base_err err;   /* also for an answer of 400 and more: its code class and a text; BASE_EUNKNOWN for any 5xx */
-    int local_port;        /* of the connection; 0 = none */
+    struct base_err
+        err; /* also for an answer of 400 and more: its code class and a text; BASE_EUNKNOWN for any 5xx */
+    int local_port; /* of the connection; 0 = none */
 };
 typedef void (*kube_done)(void *arg, const struct kube_resp *resp);
 struct kube_call;
 /* `done` comes exactly once, unless the call is cancelled or the client freed. ret_call may be NULL. */
-int kube_request(struct kube_client *c, const struct kube_req *req, kube_done done, void *arg, struct kube_call **ret_call,
-                 struct base_err *err);
+int kube_request(struct kube_client *c, const struct kube_req *req, kube_done done, void *arg,
+                 struct kube_call **ret_call, struct base_err *err);
 /* No callback after it; its connection is closed if the request had been sent. */
 void kube_cancel(struct kube_call *call);
 
@@ -88,10 +90,11 @@ int kube_escape(struct base_buf *b, struct base_str s);
 
 /* A watch: lines as they come. */
 enum kube_stream_what { KUBE_STREAM_OPEN = 1, KUBE_STREAM_LINE, KUBE_STREAM_END };
-typedef void (*kube_stream_fn)(void *arg, enum kube_stream_what what, struct base_str line, const struct kube_resp *end);
+typedef void (*kube_stream_fn)(void *arg, enum kube_stream_what what, struct base_str line,
+                               const struct kube_resp *end);
 /* `req->timeout` bounds the whole stream; `idle` ends it when no byte came for so long (0 = off). KUBE_STREAM_END comes
  * exactly once, with the reason in *end (also for an HTTP error status), unless cancelled. A line is at most 4 MiB. */
-int kube_stream(struct kube_client *c, const struct kube_req *req, base_time idle, kube_stream_fn fn, void *arg,
-                struct kube_call **ret_call, struct base_err *err);
+int kube_stream(struct kube_client *c, const struct kube_req *req, base_time idle, kube_stream_fn fn,
+                void *arg, struct kube_call **ret_call, struct base_err *err);
 
 #endif

@@ -211,8 +211,7 @@ static struct got fetch(struct env *e, const char *method, const char *path, con
     return g;
 }
 
-/* ---- requests
- * ------------------------------------------------------------------------------------------------- */
+/* ---- requests */
 static void mirror(struct ts_conn *c)
 {
     while (ts_request(c))
@@ -338,8 +337,7 @@ Test(kube_client, statuses_of_every_shape)
     env_free(e);
 }
 
-/* ---- tokens
- * --------------------------------------------------------------------------------------------------- */
+/* ---- tokens */
 static const char *_Atomic wanted;
 
 static void guarded(struct ts_conn *c)
@@ -482,8 +480,7 @@ Test(kube_client, at_most_one_repeat_after_a_401)
     env_free(e);
 }
 
-/* ---- lanes
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- lanes */
 static void stall_on_request(struct ts_conn *c)
 {
     while (ts_request(c)) {
@@ -614,8 +611,7 @@ Test(kube_client, another_root_is_not_trusted)
     env_free(e);
 }
 
-/* ---- streams
- * -------------------------------------------------------------------------------------------------- */
+/* ---- streams */
 static void streams(struct ts_conn *c)
 {
     static char big[1 << 20];
@@ -757,8 +753,7 @@ Test(kube_client, cancelled_from_outside)
     env_free(e);
 }
 
-/* ---- bad input
- * ------------------------------------------------------------------------------------------------ */
+/* ---- bad input */
 Test(kube_client, bad_requests_are_refused_with_the_field)
 {
     static const struct {

@@ -67,8 +67,7 @@ static int doc_read(struct docs *ds, const char *path, struct base_err *err)
     return rc;
 }
 
-/* ---- looking things up
- * -------------------------------------------------------------------------------------- */
+/* ---- looking things up */
 /* One entry of a list of named things: the map behind `inner`, and where it stands. */
 struct entry {
     const struct doc *d;
@@ -293,8 +292,7 @@ static int from_docs(struct kube_config *c, const struct docs *ds, const char *c
     return rc;
 }
 
-/* ---- the whole
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the whole */
 static int read_pem(char **dst, const char *path, const char *field, struct base_err *err)
 {
     size_t len = 0;

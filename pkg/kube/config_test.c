@@ -161,8 +161,7 @@ Test(kube_config, several_files_merge_as_kubectl_does)
     char list[512];
     const char *a, *b;
 
-    /* the first file sets the context and the user; the cluster comes whole from the first file that has it
-     */
+    /* the first file sets the context and the user; the cluster comes whole from the first file that has it */
     a = put("a", "current-context: one\nusers:\n- name: u\n  user: {token: first}\ncontexts:\n- name: two\n  "
                  "context: {cluster: "
                  "k, user: u}\n");
@@ -377,8 +376,7 @@ Test(kube_config, survives_every_failed_allocation)
     free(ca64);
 }
 
-/* ---- reading again
- * -------------------------------------------------------------------------------------------- */
+/* ---- reading again */
 Test(kube_config, credentials_are_read_again_and_the_last_good_ones_kept)
 {
     struct kube_config *c = NULL;

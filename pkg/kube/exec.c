@@ -67,8 +67,7 @@ struct kube_exec *kube_exec_dup(const struct kube_exec *e)
     return ok ? d : kube_exec_free(d);
 }
 
-/* ---- what the kubeconfig says
- * ------------------------------------------------------------------------------- */
+/* ---- what the kubeconfig says */
 
 static int bad(const struct kube_ynode *n, struct base_err *err, const char *text)
 {
@@ -258,8 +257,7 @@ int kube_exec_read(struct kube_exec **ret, const struct kube_ynode *exec, const 
     return rc;
 }
 
-/* ---- running it
- * --------------------------------------------------------------------------------------------- */
+/* ---- running it */
 
 static void add_text(cJSON *o, const char *key, const char *value)
 {

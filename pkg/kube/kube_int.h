@@ -13,8 +13,7 @@
 #define KUBE_FILE_MAX ((size_t)1 << 20)   /* kubeconfig, CA bundle, certificate */
 #define KUBE_TOKEN_MAX ((size_t)16 << 10) /* a bearer token */
 
-/* ---- file.c: small files and texts
- * ---------------------------------------------------------------------------- */
+/* ---- file.c: small files and texts */
 /* The whole file with a NUL behind it, base_free. BASE_OK, BASE_ENOTFOUND, BASE_EIO, BASE_EFULL, BASE_ENOMEM,
  * BASE_EINVAL (a NUL in it); the text names the path. */
 int kube_file_read(char **ret, size_t *ret_len, const char *path, size_t max, struct base_err *err);
@@ -31,8 +30,7 @@ char *kube_wipe(char *secret);
 /* A copy that the caller frees; NULL stays NULL. False: no memory. */
 bool kube_dup(char **dst, const char *src);
 
-/* ---- yaml.c: one YAML document as a tree
- * ---------------------------------------------------------------------- */
+/* ---- yaml.c: one YAML document as a tree */
 enum kube_ykind { KUBE_Y_NULL = 1, KUBE_Y_SCALAR, KUBE_Y_MAP, KUBE_Y_LIST };
 struct kube_ynode {
     enum kube_ykind kind;
@@ -49,8 +47,7 @@ int kube_yaml_parse(struct kube_ynode **ret, struct base_arena *a, struct base_s
 /* The child with this key; NULL when there is none or it is null. */
 const struct kube_ynode *kube_yaml_get(const struct kube_ynode *map, const char *key);
 
-/* ---- url.c
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- url.c */
 struct kube_url {
     char host[256]; /* without brackets */
     bool v6, ip;    /* host is an IPv6 literal; an IP literal of either kind */
@@ -65,8 +62,7 @@ void kube_url_hostport(char *dst, size_t size, const struct kube_url *u);
  * BASE_EINVAL. */
 int kube_path_check(const char *path, struct base_err *err);
 
-/* ---- config.c
- * ------------------------------------------------------------------------------------------------- */
+/* ---- config.c */
 struct kube_config {
     char *server, *ns, *tls_server_name, *proxy;
     /* PEM as it stands now, and the files to read again (NULL: it was inline) */
@@ -80,12 +76,10 @@ struct kube_config {
 int kube_config_in_cluster(struct kube_config **ret, const char *host, const char *port, const char *dir,
                            struct base_err *err);
 struct kube_config *kube_config_dup(const struct kube_config *c);
-/* Checks the whole: URL, names, PEM, token; reads the files that it names. Fills server in its normal form.
- */
+/* Checks the whole: URL, names, PEM, token; reads the files that it names. Fills server in its normal form. */
 int kube_config_finish(struct kube_config *c, struct base_err *err);
 
-/* ---- exec.c: a plug-in that knows who we are
- * ------------------------------------------------------------------------- */
+/* ---- exec.c: a plug-in that knows who we are */
 /* From a user's `exec` and the cluster beside it; `file`: the kubeconfig. BASE_OK, BASE_EINVAL (with line and
  * field), BASE_ENOMEM. */
 int kube_exec_read(struct kube_exec **ret, const struct kube_ynode *exec, const struct kube_ynode *cluster,
@@ -97,8 +91,7 @@ struct kube_exec *kube_exec_free(struct kube_exec *e);
  * BASE_EFULL, BASE_EINVAL, BASE_ENOMEM. No text holds what it wrote. */
 int kube_exec_run(struct kube_config *c, struct base_err *err);
 
-/* ---- creds.c: who we are, read again from the files
- * ------------------------------------------------------------ */
+/* ---- creds.c: who we are, read again from the files */
 struct loop_log;
 struct kube_creds {
     struct kube_config *c;
@@ -113,8 +106,7 @@ void kube_creds_fini(struct kube_creds *cr);
 /* Reads the files again when it is time, or at once when forced; keeps the last good content otherwise. */
 void kube_creds_refresh(struct kube_creds *cr, base_time now, bool force);
 
-/* ---- status.c
- * ------------------------------------------------------------------------------------------------- */
+/* ---- status.c */
 struct kube_status {
     char reason[64];
     char message[256]; /* one line, without control characters; the start of the body when it is no Status */
@@ -125,8 +117,7 @@ void kube_status_parse(struct kube_status *ret, struct base_str body);
 /* The base_code that an HTTP status stands for (BASE_OK below 400). */
 int kube_status_code(int http_status);
 
-/* ---- frame.c: lines out of chunks
- * ----------------------------------------------------------------------------- */
+/* ---- frame.c: lines out of chunks */
 #define KUBE_LINE_MAX ((size_t)4 << 20)
 struct kube_frame {
     struct base_buf part; /* an unfinished line */
@@ -141,8 +132,7 @@ int kube_frame_feed(struct kube_frame *f, struct base_str piece, kube_frame_fn f
 /* The last line of a stream that ended in good order need not have an end. */
 int kube_frame_end(struct kube_frame *f, kube_frame_fn fn, void *arg);
 
-/* ---- resolve.c: the server's addresses, known beforehand
- * -------------------------------------------------------- */
+/* ---- resolve.c: the server's addresses, known beforehand */
 struct loop;
 struct kube_resolve;
 /* Starts asking. BASE_OK or BASE_ENOMEM. */

@@ -184,8 +184,7 @@ Test(kube_status, codes)
         cr_expect_eq(kube_status_code(row[i][0]), row[i][1], "%d", row[i][0]);
 }
 
-/* ---- lines
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- lines */
 struct lines {
     char text[4096];
     unsigned n, stop_after;
@@ -277,8 +276,7 @@ Test(kube_frame, stops_when_told)
     kube_frame_fini(&f);
 }
 
-/* ---- base64, tokens, PEM
- * -------------------------------------------------------------------------------------- */
+/* ---- base64, tokens, PEM */
 Test(kube_base64, table)
 {
     static const struct {
@@ -340,8 +338,7 @@ Test(kube_token, table)
     }
 }
 
-/* ---- YAML
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- YAML */
 static int yaml(const char *text, size_t len, struct base_arena **a, struct kube_ynode **root,
                 struct base_err *err)
 {

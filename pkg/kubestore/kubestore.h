@@ -43,8 +43,7 @@ typedef void (*kubestore_done)(void *arg, const struct store_resp *resp);
 int kubestore_submit(struct kubestore *s, const struct store_req *req, kubestore_done done, void *arg,
                      struct base_err *err);
 
-/* ---- collections: a rolling watch and its proofs (contract section 5)
- * ----------------------------------------- */
+/* ---- collections: a rolling watch and its proofs (contract section 5) */
 struct kubestore_watch;
 enum kubestore_notice {
     KUBESTORE_EVENT = 1, /* one object changed: ev->type and ev->object; `version` is its resourceVersion */

@@ -115,7 +115,7 @@ static void on_step1(void *arg, const struct kube_resp *resp)
         memcpy(p->r, rv, sizeof p->r);
         p->t0 = resp->sent_at;
         kubestore_saw(w->s, w->kind, rv);
-        p->give_up = now;                   /* step 4, if no bookmark is waited for */
+        p->give_up = now; /* step 4, if no bookmark is waited for */
         if (!kubestore_proof_by_list(w, now))
             p->give_up = base_time_add(now, base_time_min(PROBE_WAIT, (p->deadline - now) / 2));
         kubestore_proof_check(w);

@@ -87,8 +87,7 @@ void kubestore_watch_tell(struct kubestore_watch *w, struct kubestore_note *n);
 /* One row: told as an event, or as a bad object. False: there was no memory to read it, nothing was told. */
 bool kubestore_watch_row(struct kubestore_watch *w, enum store_event_type type, struct base_str object,
                          const char *name, const char *rv);
-/* A full list is due; the streams end. `for_proof`: as step 4 of a proof; what is open is not trusted then.
- */
+/* A full list is due; the streams end. `for_proof`: as step 4 of a proof; what is open is not trusted then. */
 void kubestore_watch_want_list(struct kubestore_watch *w, base_time delay, bool for_proof, const char *why);
 /* The server answers again: no more back-off, and for a small collection no waiting for bookmarks. */
 void kubestore_watch_hurry(struct kubestore_watch *w);

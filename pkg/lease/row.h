@@ -72,13 +72,11 @@ bool lease_row_over(const struct contract_claim *row);
 /* True when the row's holder is this very process. */
 bool lease_row_mine(const struct contract_claim *row, const struct lease_self *me);
 
-/* ---- building the next object
- * --------------------------------------------------------------------------------- */
+/* ---- building the next object */
 void lease_build_acquire(struct contract_claim *ret, const struct lease_self *me,
                          const struct lease_target *target, const struct base_uuid *lease_uuid,
                          base_wall wall, const struct base_correlation *correlation);
-/* *row is the fresh read and becomes what is written: its uid, resourceVersion, finalizers and status stay.
- */
+/* *row is the fresh read and becomes what is written: its uid, resourceVersion, finalizers and status stay. */
 void lease_build_takeover(struct contract_claim *row, const struct lease_self *me,
                           const struct lease_target *target, const struct base_uuid *lease_uuid,
                           base_wall wall, const struct base_correlation *correlation);
@@ -98,8 +96,7 @@ void lease_build_instance_takeover(struct contract_instance *row, const struct l
 void lease_build_renewal(struct contract_instance *row, int64_t boot_us, base_wall wall, bool draining);
 void lease_build_instance_release(struct contract_instance *row, int64_t boot_us, base_wall wall);
 
-/* ---- outcome of a write whose answer was lost
- * ------------------------------------------------------------------ */
+/* ---- outcome of a write whose answer was lost */
 enum lease_outcome {
     LEASE_LANDED = 1, /* our nonce is there: with the deadline of that attempt's send */
     LEASE_OVER,       /* it did not land and cannot any more, or is over */

@@ -40,7 +40,8 @@ struct uv_loop_s *loop_uv(struct loop *l); /* for packages that bind a library t
 /* One-shot timer on CLOCK_BOOTTIME (timerfd behind it; libuv's own timers do not count suspend). */
 struct loop_timer;
 typedef void (*loop_timer_fn)(void *arg);
-int loop_timer_new(struct loop_timer **ret, struct loop *l, loop_timer_fn fn, void *arg, struct base_err *err);
+int loop_timer_new(struct loop_timer **ret, struct loop *l, loop_timer_fn fn, void *arg,
+                   struct base_err *err);
 struct loop_timer *loop_timer_free(struct loop_timer *t);
 /* Absolute, ns; replaces an earlier setting; a time in the past fires in the next iteration; BASE_TIME_NEVER disarms. */
 void loop_timer_set(struct loop_timer *t, base_time at);

@@ -100,8 +100,7 @@ struct loop_poll *loop_poll_free(struct loop_poll *p)
     return NULL;
 }
 
-/* ---- wake-ups: an eventfd, written once until the callback has taken notice
- * --------------------------------- */
+/* ---- wake-ups: an eventfd, written once until the callback has taken notice */
 struct loop_wake {
     struct loop_obj obj;
     struct loop_poll *poll;
@@ -181,8 +180,7 @@ struct loop_wake *loop_wake_free(struct loop_wake *w)
     return NULL;
 }
 
-/* ---- signals
- * ------------------------------------------------------------------------------------------------ */
+/* ---- signals */
 struct loop_signal {
     struct loop_obj obj;
     uv_signal_t h;

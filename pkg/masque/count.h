@@ -26,8 +26,7 @@ struct masque_count {
     struct masque_sources *sources;
     struct masque_rates rates; /* of new connections, and of answers to strangers */
 };
-/* Room for `connections` at once (1 .. 2^20); `seed`: any secret number. BASE_OK, BASE_EINVAL or BASE_ENOMEM.
- */
+/* Room for `connections` at once (1 .. 2^20); `seed`: any secret number. BASE_OK, BASE_EINVAL or BASE_ENOMEM. */
 int masque_count_init(struct masque_count *c, uint32_t connections, uint64_t seed);
 void masque_count_fini(struct masque_count *c);
 

@@ -88,8 +88,7 @@ static int open_listener(struct masque_h2 *h, const char *listen_text, struct ba
         return base_err_sys(err, BASE_EIO, errno, "TCP socket");
     (void)setsockopt(h->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     /* Another process has no way in: it would need the UDP port first (see masque_udp_open). */
-    if (h->threads.count > 1 &&
-        setsockopt(h->listener, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one) != 0)
+    if (h->threads.count > 1 && setsockopt(h->listener, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one) != 0)
         return base_err_sys(err, BASE_EIO, errno, "TCP listeners of several data threads");
     if (setsockopt(h->listener, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero) != 0)
         return base_err_sys(err, BASE_EIO, errno, "TCP socket options");

@@ -67,8 +67,7 @@ void masque_h2_reload_commit(struct masque_h2 *h, struct masque_h2_tls *fresh, b
 /* Takes connections, per_source, handshakes, queue_packets and queue_bytes; the other limits stay. */
 void masque_h2_set_limits(struct masque_h2 *h, const struct masque_h2_limits *limits);
 
-/* Takes in what has come, at most `max` reads of up to 16 KiB per connection; calls events, queues answers.
- */
+/* Takes in what has come, at most `max` reads of up to 16 KiB per connection; calls events, queues answers. */
 void masque_h2_read(struct masque_h2 *h, base_time now, unsigned max);
 /* Earliest time at which masque_h2_expire must run. */
 base_time masque_h2_expiry(const struct masque_h2 *h);

@@ -87,9 +87,9 @@ static int check_config(const struct masque_h3_config *cfg, struct base_err *err
             err, BASE_EINVAL,
             "tls: certificate, key and client CA file are all needed (there is no mode without client "
             "certificates)");
-    if (cfg->threads.count > 1 && (!cfg->stray || !cfg->threads.shared ||
-                                   cfg->threads.count > MASQUE_THREADS_MAX ||
-                                   cfg->threads.index >= cfg->threads.count))
+    if (cfg->threads.count > 1 &&
+        (!cfg->stray || !cfg->threads.shared || cfg->threads.count > MASQUE_THREADS_MAX ||
+         cfg->threads.index >= cfg->threads.count))
         return base_err_set(err, BASE_EINVAL, "masque_h3_new: thread %u of %u (at most %d)",
                             cfg->threads.index, cfg->threads.count, MASQUE_THREADS_MAX);
     if (!cfg->events.request || !cfg->events.packet || !cfg->events.ended)

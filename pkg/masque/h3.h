@@ -115,11 +115,10 @@ void masque_h3_drain(struct masque_h3 *h);
 struct masque_h3_stats {
     uint64_t connections, handshakes_failed, requests, refused, datagrams_in, datagrams_out, packets_in,
         packets_out, drop_queue, drop_fence, drop_malformed, drop_early, held, bytes_in, bytes_out;
-    /* connections that were turned away, by the limit that was reached; Retries; connections ended for resets
-     */
+    /* connections that were turned away, by the limit that was reached; Retries; connections ended for resets */
     uint64_t full_connections, full_source, full_handshakes, full_rate, retries, floods;
     uint64_t strays; /* datagrams that belonged to another thread */
-    uint64_t gso; /* 1: bursts leave as one send; 0: switched off, or the kernel refused one */
+    uint64_t gso;    /* 1: bursts leave as one send; 0: switched off, or the kernel refused one */
     uint32_t open_connections, open_flows;
 };
 void masque_h3_stats(const struct masque_h3 *h, struct masque_h3_stats *ret);

@@ -206,8 +206,8 @@ struct masque_h3 {
     uint32_t n_conns, n_flows;
     uint64_t last_flow;
     uint8_t secret[32];
-    base_time now;         /* never goes back: ngtcp2 insists */
-    base_time flush_began; /* as the caller's clock said */
+    base_time now;                            /* never goes back: ngtcp2 insists */
+    base_time flush_began;                    /* as the caller's clock said */
     struct masque_gone gone[MASQUE_GONE_MAX]; /* a ring: the oldest is forgotten first */
     unsigned gone_next;
     bool draining;

@@ -32,8 +32,7 @@ static int set(int fd, int level, int name, int value)
 
 static void set_options(struct masque_udp *u)
 {
-    /* The forced forms need a capability; the plain ones are cut at the system's maximum. Neither is fatal.
-     */
+    /* The forced forms need a capability; the plain ones are cut at the system's maximum. Neither is fatal. */
     if (set(u->fd, SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BUFFER) != 0)
         (void)set(u->fd, SOL_SOCKET, SO_RCVBUF, SOCKET_BUFFER);
     if (set(u->fd, SOL_SOCKET, SO_SNDBUFFORCE, SOCKET_BUFFER) != 0)
@@ -94,8 +93,8 @@ static int bind_among(struct masque_udp *u, struct sockaddr_in6 *addr, const str
     return t->count > 1 && t->index == 0 ? set(u->fd, SOL_SOCKET, SO_REUSEPORT, 1) : 0;
 }
 
-int masque_udp_open(struct masque_udp **ret, const char *listen, const struct masque_threads *t,
-                    bool offload, struct base_err *err)
+int masque_udp_open(struct masque_udp **ret, const char *listen, const struct masque_threads *t, bool offload,
+                    struct base_err *err)
 {
     struct sockaddr_in6 addr;
     int rv = masque_listen_parse(&addr, listen, err);

@@ -197,8 +197,7 @@ static void watch_mtu(struct masque_conn *c)
         f->mtu_low_since = c->h->now;
 }
 
-/* One packet after the other until there is nothing to send or no leave to send it. 0 or the library's error.
- */
+/* One packet after the other until there is nothing to send or no leave to send it. 0 or the library's error. */
 static int fill(struct burst *b, size_t quantum, ngtcp2_tstamp ts)
 {
     struct masque_conn *c = b->c;

@@ -13,8 +13,7 @@
 
 /* "[addr%scope]:port" or "a.b.c.d:port". BASE_OK or BASE_EINVAL with what is wrong and an example. */
 int masque_listen_parse(struct sockaddr_in6 *ret, const char *listen, struct base_err *err);
-/* Why a bind to it failed, and what to do: ": another process has this …". "" when there is nothing to say.
- */
+/* Why a bind to it failed, and what to do: ": another process has this …". "" when there is nothing to say. */
 const char *masque_listen_remedy(int error);
 /* :: or 0.0.0.0. */
 bool masque_address_any(const struct in6_addr *a);

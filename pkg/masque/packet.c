@@ -190,8 +190,7 @@ enum masque_verdict masque_packet_from_client(struct masque_packet *ret, const s
         return v;
     src = pkt + AT_SRC;
     dst = pkt + AT_DST;
-    /* To ff02::1 a link-local source is in its right: RFC 9484 section 7.2 lets peers probe the MTU that way.
-     */
+    /* To ff02::1 a link-local source is in its right: RFC 9484 section 7.2 lets peers probe the MTU that way. */
     if (is_all_nodes(dst) && v == MASQUE_PASS) {
         if (has(&r->prefix, src) || (src[0] == 0xfe && (src[1] & 0xc0) == 0x80))
             return MASQUE_DST_LOCAL;

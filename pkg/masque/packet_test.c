@@ -6,9 +6,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/* ---- packets from a short notation
- * ----------------------------------------------------------------------------- "src>dst" addresses, then the
- * bytes after the fixed header in hexadecimal. */
+/* ---- packets from a short notation: "src>dst" addresses, then the bytes after the fixed header in hexadecimal */
 struct sample {
     const char *name, *src, *dst;
     uint8_t next, hop;
@@ -72,8 +70,7 @@ static struct masque_rules rules(void)
     return r;
 }
 
-/* ---- form
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- form */
 static const struct sample forms[] = {
     {"udp", ME, HOST, 17, 64, UDP8, MASQUE_PASS},
     {"no payload at all", ME, HOST, 59, 64, "", MASQUE_PASS},
@@ -285,8 +282,7 @@ Test(masque_packet, every_small_packet_stays_in_bounds)
     cr_expect_gt(refused, 0);
 }
 
-/* ---- addresses
- * ------------------------------------------------------------------------------------------------- */
+/* ---- addresses */
 static const struct sample from_client[] = {
     {"to the VPC host", ME, HOST, 17, 64, UDP8, MASQUE_PASS},
     {"first address of the prefix", "fd12:0:0:1:0:7::", HOST, 17, 64, UDP8, MASQUE_PASS},
@@ -408,8 +404,7 @@ Test(masque_packet, to_client)
     }
 }
 
-/* connect-ip-go issues 13 and 22: the protocol behind extension headers counts, ICMPv6 is never scoped away.
- */
+/* connect-ip-go issues 13 and 22: the protocol behind extension headers counts, ICMPv6 is never scoped away. */
 Test(masque_packet, protocol_scope)
 {
     static const struct {

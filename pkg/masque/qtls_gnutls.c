@@ -46,8 +46,7 @@ const char *masque_qtls_backend(void)
     return "GnuTLS";
 }
 
-/* gnutls_session_set_ptr belongs to ngtcp2; the database pointer is free, since there is no session database.
- */
+/* gnutls_session_set_ptr belongs to ngtcp2; the database pointer is free, since there is no session database. */
 static struct masque_qtls *self(gnutls_session_t g)
 {
     return gnutls_db_get_ptr(g);

@@ -43,8 +43,7 @@ const char *masque_qtls_backend(void)
     return "OpenSSL";
 }
 
-/* SSL_set_app_data belongs to ngtcp2 and leads to its ref; our session stands in an ex_data slot of its own.
- */
+/* SSL_set_app_data belongs to ngtcp2 and leads to its ref; our session stands in an ex_data slot of its own. */
 static int self_index(void)
 {
     static int idx = -1; /* one registration per process; masque_qtls_ctx_new runs before any session */

@@ -33,7 +33,7 @@ struct masque_shared {
 /* One endpoint's place; all zero = alone, and then none of this happens. */
 struct masque_threads {
     unsigned index, count;
-    uint16_t port;                /* of index 0, which is opened first */
+    uint16_t port; /* of index 0, which is opened first */
     struct masque_shared *shared;
 };
 

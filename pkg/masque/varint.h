@@ -16,8 +16,7 @@
 size_t masque_varint_get(const uint8_t *p, size_t n, uint64_t *ret);
 /* Length of the shortest form: 1, 2, 4 or 8; 0 when v > MASQUE_VARINT_MAX. */
 size_t masque_varint_len(uint64_t v);
-/* Writes the shortest form. Number of bytes written, or 0 when it does not fit into `size` or v is too large.
- */
+/* Writes the shortest form. Number of bytes written, or 0 when it does not fit into `size` or v is too large. */
 size_t masque_varint_put(uint8_t *dst, size_t size, uint64_t v);
 
 #endif

@@ -150,8 +150,7 @@ Test(session_answer, of_another_kind_or_for_nobody)
     world_free(w);
 }
 
-/* ---- no digest
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- no digest */
 Test(session_answer, without_a_digest_nobody_is_known)
 {
     struct world *w = world_usual(1);

@@ -54,8 +54,7 @@ enum conn_state session_begin(struct session_core *c, struct session_conn *n)
     const struct session_attachment *a = session_att_of(c, n);
     n->claim.identity = c->inst.serial;
     if (!session_inst_ready(c) || !a || !session_att_ready(c, a))
-        return CONN_PENDING; /* no claim is written before the instance is accepted and the attachment Ready
-                              */
+        return CONN_PENDING; /* no claim is written before the instance is accepted and the attachment Ready */
     if (++n->loops > SESSION_LOOPS_MAX)
         return session_give_up(c, n, session_reason_of(WHY_ARBITRATION_BUSY));
 
@@ -75,8 +74,7 @@ enum conn_state session_begin(struct session_core *c, struct session_conn *n)
     return CONN_READING;
 }
 
-/* ---- reservation
- * --------------------------------------------------------------------------------------------------- */
+/* ---- reservation */
 static enum conn_state write_reservation(struct session_core *c, struct session_conn *n, bool clear)
 {
     struct contract_object *o;
@@ -163,8 +161,7 @@ enum conn_state session_on_read(struct session_core *c, struct session_conn *n, 
     return decide_row(c, n, n->row == ROW_ON_DESK ? &c->desk[n->desk] : NULL);
 }
 
-/* ---- no reservation: which rows does the connector have?
- * ---------------------------------------------------------------- */
+/* ---- no reservation: which rows does the connector have? */
 static const struct contract_claim *claim_at(const struct session_answer *an, size_t i)
 {
     return &an->objects[i].u.claim;
@@ -316,8 +313,7 @@ enum conn_state session_on_reserved(struct session_core *c, struct session_conn 
     return session_give_up(c, n, session_reason_of(WHY_API_UNAVAILABLE));
 }
 
-/* ---- the row of the prefix in question
- * ------------------------------------------------------------------------------------ */
+/* ---- the row of the prefix in question */
 static enum conn_state clear(struct session_core *c, struct session_conn *n)
 {
     session_desk_free(c, n);

@@ -66,8 +66,7 @@ Test(session_arbitrate, a_list_of_the_vpc_that_failed_is_not_taken_from_the_next
     }
 }
 
-/* ---- tables that are full
- * ------------------------------------------------------------------------------------------------ */
+/* ---- tables that are full */
 Test(session_arbitrate, every_desk_taken)
 {
     enum { LAST = SESSION_DESKS, OUTSIDE, N };
@@ -143,8 +142,7 @@ Test(session_arbitrate, a_pool_that_has_no_room_for_a_prefix)
     world_free(w);
 }
 
-/* ---- rows of others
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- rows of others */
 Test(session_arbitrate, a_list_that_shows_rows_of_others)
 {
     enum { TENANT, CONNECTOR, PROVIDER, OVER, N };
@@ -202,8 +200,7 @@ Test(session_arbitrate, a_reservation_where_somebody_else_s_row_is)
     }
 }
 
-/* ---- what changes meanwhile
- * ------------------------------------------------------------------------------------------------ */
+/* ---- what changes meanwhile */
 Test(session_arbitrate, a_reservation_that_is_refused_or_has_no_binding_any_more)
 {
     struct world *w = world_usual(1);
@@ -411,8 +408,7 @@ Test(session_arbitrate, denied_takeover_of_a_holder_that_is_gone)
     }
 }
 
-/* ---- closing takeovers
- * --------------------------------------------------------------------------------------------------- */
+/* ---- closing takeovers */
 static struct world *old_row(char old[CONTRACT_NAME_SIZE])
 {
     struct world *w = world_usual(1);
@@ -461,9 +457,7 @@ Test(session_arbitrate, a_drain_while_an_old_row_is_closed)
     world_free(w);
 }
 
-/* ---- outcomes
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- outcomes */
 /* The first write lands while the second one is on its way: it counts, from its own send. */
 Test(session_arbitrate, an_earlier_write_that_lands_beside_a_later_one)
 {
@@ -514,8 +508,7 @@ Test(session_arbitrate, an_acquire_that_met_a_row_that_is_not_read)
     }
 }
 
-/* What was sent in the name of an identity that has ended is not waited for; nobody is there to begin anew.
- */
+/* What was sent in the name of an identity that has ended is not waited for; nobody is there to begin anew. */
 Test(session_arbitrate, an_identity_that_ends_under_a_write_nobody_waits_for)
 {
     struct world *w = world_usual(1);

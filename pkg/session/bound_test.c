@@ -10,8 +10,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-/* ---- configuration and memory
- * ------------------------------------------------------------------------------------------ */
+/* ---- configuration and memory */
 Test(session_bound, configurations)
 {
     struct world *w = world_new();
@@ -100,9 +99,7 @@ Test(session_bound, memory_runs_out_at_each_place)
     world_free(w);
 }
 
-/* ---- events
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- events */
 Test(session_bound, events_that_no_driver_may_send)
 {
     struct world *w = world_usual(1);
@@ -214,8 +211,7 @@ Test(session_bound, a_request_in_the_moment_in_which_the_service_ends)
     world_free(w);
 }
 
-/* ---- more than fits into one step
- * ------------------------------------------------------------------------------------------ */
+/* ---- more than fits into one step */
 static unsigned drive(struct world *w, struct session_in in, unsigned *ret_steps, unsigned kinds[64])
 {
     unsigned all = 0;
@@ -326,9 +322,7 @@ Test(session_bound, a_heap_out_of_order_is_noticed)
     session_timers_fini(&t);
 }
 
-/* ---- releases
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- releases */
 /* A claim of this very process that no connector knows of: it landed late. */
 static void late_row(struct world *w, unsigned i)
 {
@@ -375,8 +369,7 @@ Test(session_bound, more_releases_than_there_is_room_for)
     world_free(w);
 }
 
-/* The same release twice is one; of another lease of the same epoch (the API server went back) it is another.
- */
+/* The same release twice is one; of another lease of the same epoch (the API server went back) it is another. */
 Test(session_bound, releases_are_told_apart)
 {
     struct world *w = world_usual(1);
@@ -397,8 +390,7 @@ Test(session_bound, releases_are_told_apart)
     world_free(w);
 }
 
-/* One of two is done when the API server goes back, or the drain's time is up: only the other one is dropped.
- */
+/* One of two is done when the API server goes back, or the drain's time is up: only the other one is dropped. */
 Test(session_bound, releases_that_are_dropped)
 {
     for (int drain = 0; drain < 2; drain++) {
@@ -438,9 +430,7 @@ Test(session_bound, releases_that_are_dropped)
     }
 }
 
-/* ---- guests
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- guests */
 Test(session_bound, a_guest_whose_binding_changes_is_asked_about_again_but_not_for_ever)
 {
     enum { RESERVED, MOVED, AGAIN_AND_AGAIN, N };

@@ -27,8 +27,7 @@ bool session_older(const char *a, const char *b)
     return session_version_below(a, b) && !base_mutant("row.older");
 }
 
-/* ---- connectors by name
- * ----------------------------------------------------------------------------------------- */
+/* ---- connectors by name */
 static uint32_t *bucket_of(struct session_core *c, const char *name)
 {
     uint64_t h = base_fnv1a(BASE_FNV1A, name, strlen(name));
@@ -88,8 +87,7 @@ void session_all_dirty(struct session_core *c)
             session_dirty(c, session_entity_conn(c, &c->conn[i]));
 }
 
-/* ---- bindings
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- bindings */
 static void touch(void *arg, uint32_t slot)
 {
     struct session_core *c = arg;
@@ -161,9 +159,7 @@ void session_binding_ask(struct session_core *c, struct session_conn *n)
         session_get(c, session_entity_conn(c, n), CONTRACT_BINDING, n->b.name, &n->req.correlation);
 }
 
-/* ---- services
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- services */
 static struct session_service *service_find(struct session_core *c, const char *name)
 {
     for (uint32_t i = 0; i < c->cfg.max_services; i++)
@@ -217,9 +213,7 @@ static void service_gone(struct session_core *c, struct session_service *s)
     session_all_dirty(c);
 }
 
-/* ---- claims
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- claims */
 bool session_claim_apply(struct session_core *c, struct session_conn *n, const struct contract_claim *row)
 {
     struct session_claim *k = &n->claim;
@@ -329,9 +323,7 @@ void session_claim_row(struct session_core *c, const struct contract_claim *row,
                     "LateLanding", &row->spec.correlation);
 }
 
-/* ---- collections
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- collections */
 static void binding_deleted(struct session_core *c, const struct contract_binding *b)
 {
     struct session_conn *n = session_conn_find(c, b->meta.name);

@@ -74,8 +74,7 @@ Test(session_condition, without_a_service_there_is_no_time)
     world_free(w);
 }
 
-/* ---- claims that wait
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- claims that wait */
 Test(session_condition, a_binding_that_ends_while_nobody_waits)
 {
     for (int deleting = 0; deleting < 2; deleting++) {
@@ -191,8 +190,7 @@ Test(session_condition, a_binding_that_goes_when_its_second_reading_is_given_up)
     world_free(w);
 }
 
-/* ---- what a request is told after ten seconds
- * ------------------------------------------------------------------------------- */
+/* ---- what a request is told after ten seconds */
 Test(session_condition, time_is_up_while_the_policy_is_asked_or_a_record_is_made)
 {
     for (int record = 0; record < 2; record++) {

@@ -9,8 +9,7 @@
 
 static const struct session_reason holds = {0};
 
-/* 1: it is its connector's current session generation, and the claim's prefix is the binding's reservation.
- */
+/* 1: it is its connector's current session generation, and the claim's prefix is the binding's reservation. */
 static struct session_reason current(struct session_core *c, struct session_conn *n, bool for_request)
 {
     (void)c;
@@ -193,8 +192,7 @@ struct session_reason session_claim_worth(struct session_core *c, struct session
         why = session_reason_of(WHY_INSTANCE_LOST);
     if (!why.name && (!n->b.has_prefix || !base_prefix_eq(&n->b.prefix, &n->claim.prefix)))
         why = session_reason_auth(AUTHORITY_PREFIX_CHANGED);
-    /* attachmentRef changes only with the epoch: a claim that names an attachment before this one never opens
-     */
+    /* attachmentRef changes only with the epoch: a claim that names an attachment before this one never opens */
     const struct session_attachment *a = session_att_of(c, n);
     if (!why.name && a && a->have_row && !base_uuid_eq(&a->row.meta.uid, &n->claim.attachment_uid) &&
         !base_mutant("worth.attachment"))

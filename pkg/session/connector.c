@@ -2,16 +2,18 @@
  *
  * session/connector.c - one connector's state machine.
  *
- *                                 +--------- 409, unknown, not free -----------+
- *                                 v                                            |
- *   IDLE --request--> PENDING -> READING -> LISTING -> RESERVING -> CHECKING -> AUDITING -> CLAIMING
- * --landed--+ ^                  instance, attachment      \__ reservation known __^     (RETRYING: pause) |
- *     |                                                                          (CLOSING: an old row ends) v
- *     +--- released <-- STOPPING <--lost, ended-- FORWARDING <--seven conditions hold-- WAITING
- * <--------------+ |                    | ^  \--request--> HANDOFF --stopped--> WAITING (same claim, next
- * generation)
- *     +--stopped-- RETIRED<+ +----- FORWARDING --request (authenticated)--> HANDOFF --not stopped in Q-->
- * RETIRED
+ *   IDLE --request--> PENDING -> READING -> LISTING -> RESERVING -> CHECKING -> [ASKING] -> AUDITING -> CLAIMING
+ *                     needs instance,  \____ reservation known ____^
+ *                     attachment
+ *   Before the claim has landed: 409, unknown, not free: RETRYING (a pause), CLOSING (an old row ends), and
+ *   again; nobody waits any more, not admitted: IDLE.
+ *
+ *   CLAIMING --landed--> WAITING --seven conditions--> FORWARDING --lost, ended--> STOPPING --stopped--> IDLE
+ *                           ^                            | request (authenticated)    | request
+ *                           |                            v                            |
+ *                           +--stopped: same claim, -- HANDOFF <----------------------+
+ *                              next generation
+ *   HANDOFF, STOPPING --not stopped in Q: the route is given back--> RETIRED --stopped--> IDLE
  *
  * What holds in which state is asserted by session_conn_check. A request that waits is answered exactly once:
  * ADMIT, or REFUSE after at most SESSION_REQUEST_WAIT. The claim outlives its request: in WAITING it stays
@@ -39,14 +41,12 @@ static const char *ev_name(enum conn_ev ev)
     return names[ev];
 }
 
-/* ---- the waiting request
- * ---------------------------------------------------------------------------------------- */
+/* ---- the waiting request */
 void session_refuse(struct session_core *c, struct session_conn *n, uint64_t flow, struct session_reason why,
                     unsigned retry_after, const struct base_correlation *correlation,
                     const char *credential_id)
 {
-    /* each one: clients retry every 100 ms, and the driver adds equal ones up (audit/sum.h), never silently
-     */
+    /* each one: clients retry every 100 ms, and the driver adds equal ones up (audit/sum.h), never silently */
     if (!base_mutant("audit.refusal")) {
         struct session_audit *a = session_audit(c, SESSION_AUDIT_REJECT, false, why.name, n ? n->b.name : "");
         a->correlation = *correlation;
@@ -118,8 +118,7 @@ static unsigned wait_left(const struct session_core *c, const struct session_con
     return (unsigned)((end - c->now + BASE_SEC - 1) / BASE_SEC);
 }
 
-/* ---- sessions
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- sessions */
 static void admit(struct session_core *c, struct session_conn *n)
 {
     const struct session_service *s = session_service_of(c, n);
@@ -207,8 +206,7 @@ static void record_wait_over(struct session_core *c, struct session_conn *n)
 
 static void record_end(struct session_core *c, struct session_conn *n, struct session_reason why)
 {
-    /* an expiry is observed and recorded; any other end of authority that came from outside is evidence, too
-     */
+    /* an expiry is observed and recorded; any other end of authority that came from outside is evidence, too */
     if (is_expiry(&why) && expiry_recorded(n))
         return;
     struct session_audit *a = session_audit(c, is_expiry(&why) ? SESSION_AUDIT_EXPIRY : SESSION_AUDIT_REJECT,
@@ -241,8 +239,7 @@ static enum conn_state end_session(struct session_core *c, struct session_conn *
     return CONN_STOPPING;
 }
 
-/* ---- handlers: each returns the next state
- * --------------------------------------------------------------------------- */
+/* ---- handlers: each returns the next state */
 static enum conn_state stay(struct session_core *c, struct session_conn *n, const struct conn_in *in)
 {
     (void)c;

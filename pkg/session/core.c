@@ -22,8 +22,7 @@ bool session_admitting(const struct session_core *c)
     return !c->draining && !(c->inst.state == INST_HELD && c->inst.row.meta.drain);
 }
 
-/* ---- memory
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- memory */
 static int check_config(const struct session_config *cfg, struct base_err *err)
 {
     int rc = contract_timing_check(&cfg->timing, err);
@@ -125,8 +124,7 @@ struct session_core *session_core_free(struct session_core *c)
     return NULL;
 }
 
-/* ---- who an answer is for
- * ------------------------------------------------------------------------------------------ */
+/* ---- who an answer is for */
 /* BASE_OK comes with the object, but for a LIST that found nothing and a DELETE. Without it, it says nothing:
  * like an answer that was lost, for which every asker has its own deadline. */
 static bool whole(const struct session_core *c, uint32_t e, const struct session_answer *an)
@@ -210,8 +208,7 @@ static void binding_read(struct session_core *c, struct session_conn *n, const s
         session_regress_answer(c, n->b.rv, n->b_at, an->objects[0].u.meta.rv, an->sent);
         if (session_binding_row(c, &an->objects[0].u.binding))
             n->b_t0 = base_time_max(n->b_t0, an->sent);
-    } else if (an->code == BASE_ENOTFOUND && n->b_at > an->sent &&
-               !base_mutant("binding.overtaken")) {
+    } else if (an->code == BASE_ENOTFOUND && n->b_at > an->sent && !base_mutant("binding.overtaken")) {
         /* An absent object has no version to compare: what the watch brought since the read was sent may be
          * newer, and the watch would not bring it again. Read again, within the same time. */
         session_binding_ask(c, n);
@@ -289,9 +286,7 @@ void session_conn_answer(struct session_core *c, struct session_conn *n, const s
         session_conn_wake(c, n);
 }
 
-/* ---- flows
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- flows */
 static void flow_event(struct session_core *c, uint64_t flow, bool stopped)
 {
     uint32_t k = session_flow_find(&c->flows, flow);
@@ -311,8 +306,7 @@ static void flow_event(struct session_core *c, uint64_t flow, bool stopped)
     session_dirty(c, session_entity_conn(c, n));
 }
 
-/* ---- drain and readiness
- * ------------------------------------------------------------------------------------------------ */
+/* ---- drain and readiness */
 static void drain(struct session_core *c)
 {
     if (c->draining)
@@ -411,9 +405,7 @@ void session_condition(struct session_core *c)
                    missing[0] ? ": " : "", missing);
 }
 
-/* ---- requests
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- requests */
 static enum authority_reason identity_reason(enum session_identity id)
 {
     switch (id) {
@@ -505,9 +497,7 @@ int session_request(struct session_core *c, const struct session_request *rq)
     return BASE_OK;
 }
 
-/* ---- one step
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- one step */
 static void look_at(struct session_core *c, uint32_t e)
 {
     if (e == ENTITY_INSTANCE) {
@@ -670,9 +660,7 @@ int session_core_step(struct session_core *c, const struct session_in *in, struc
     return BASE_OK;
 }
 
-/* ---- looking at it
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- looking at it */
 void session_core_check(const struct session_core *c)
 {
     uint32_t busy = 0, jobs = 0, desks = 0;

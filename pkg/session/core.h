@@ -49,8 +49,7 @@ struct session_config { /* copied; const for the life of the core */
 int session_core_new(struct session_core **ret, const struct session_config *cfg, struct base_err *err);
 struct session_core *session_core_free(struct session_core *c);
 
-/* ---- events
- * -------------------------------------------------------------------------------------------------- */
+/* ---- events */
 enum session_ev {
     SESSION_EV_UNSET = 0,
     SESSION_EV_START, /* once, after the first LISTED of every collection may still be missing */
@@ -82,9 +81,8 @@ enum session_identity {
     SESSION_ID_NONE,    /* a certificate without one */
     SESSION_ID_MANY,    /* … with several */
     SESSION_ID_BAD,     /* … with one that cannot be */
-    SESSION_ID_TOKEN,   /* a bearer token; the driver keeps it under the flow's number, the core never sees it
-                         */
-    SESSION_ID_ABSENT,  /* neither certificate nor token */
+    SESSION_ID_TOKEN, /* a bearer token; the driver keeps it under the flow's number, the core never sees it */
+    SESSION_ID_ABSENT,    /* neither certificate nor token */
     SESSION_ID_BAD_TOKEN, /* an Authorization header that is no bearer token */
 };
 
@@ -99,7 +97,7 @@ struct session_answer {
     uint64_t ask;
     int code; /* as store_resp.code: BASE_OK, ENOTFOUND, EEXIST, ECONFLICT, EINVAL, EDENIED, EAGAIN (did not
                  land), EUNKNOWN (may have landed), ETIMEDOUT/EIO (a read failed) */
-    base_time sent; /* CLOCK_BOOTTIME before the request was sent: t0 of a row proof */
+    base_time sent;   /* CLOCK_BOOTTIME before the request was sent: t0 of a row proof */
     size_t n_objects; /* BASE_OK: 1, but a LIST has any number and a DELETE 0 or 1; without it, it was lost */
     const struct contract_object *objects; /* borrowed for the step */
 };
@@ -148,21 +146,18 @@ struct session_in {
     } u;
 };
 
-/* ---- effects
- * ------------------------------------------------------------------------------------------------- */
+/* ---- effects */
 enum session_fx_kind {
     SESSION_FX_UNSET = 0,
-    SESSION_FX_GET,  /* u.store: quorum read of kind/name */
-    SESSION_FX_LIST, /* u.store: quorum LIST of the claims of tenant and connector (or of a vpc: connector "")
-                      */
+    SESSION_FX_GET, /* u.store: quorum read of kind/name */
+    SESSION_FX_LIST, /* u.store: quorum LIST of the claims of tenant and connector (or of a vpc: connector "") */
     SESSION_FX_CREATE, /* u.store.object */
     SESSION_FX_UPDATE, /* u.store.object with uid and resourceVersion of the row it was decided on */
     SESSION_FX_STATUS, /* the same on the status subresource */
     SESSION_FX_DELETE, /* u.store: attachment, preconditions in object->u.meta */
     SESSION_FX_PROVE,  /* u.prove: collection proof */
     SESSION_FX_AUDIT,  /* u.audit: make the record durable, then SESSION_EV_AUDIT (ask 0: no answer wanted) */
-    SESSION_FX_AUTHORIZE, /* u.authorize: ask the policy's outside (authority/standing.h); ask 0: nobody waits
-                           */
+    SESSION_FX_AUTHORIZE, /* u.authorize: ask the policy's outside (authority/standing.h); ask 0: nobody waits */
     SESSION_FX_TUN_OPEN,  /* u.tun */
     SESSION_FX_TUN_CLOSE, /* u.tun */
     SESSION_FX_REFUSE,    /* u.refuse: answer a waiting request with a status */
@@ -283,8 +278,7 @@ int session_core_step(struct session_core *c, const struct session_in *in, struc
 /* Asserts every invariant of every state (aborts with the state's name in a test build). */
 void session_core_check(const struct session_core *c);
 
-/* ---- what people and tests may look at (never decide on it)
- * --------------------------------------------------- */
+/* ---- what people and tests may look at (never decide on it) */
 struct session_view {
     char connector[CONTRACT_CONNECTOR_SIZE];
     char tenant[CONTRACT_LABEL_SIZE];

@@ -111,9 +111,7 @@ Test(session_corner, four_rows_and_no_reservation)
     world_free(w);
 }
 
-/* ---- instance
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- instance */
 Test(session_corner, instance_rows_in_odd_states)
 {
     enum {
@@ -206,9 +204,7 @@ Test(session_corner, instance_release_with_a_lost_answer)
     }
 }
 
-/* ---- collections
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- collections */
 Test(session_corner, rows_that_a_list_does_not_name_are_gone)
 {
     static const enum contract_kind kinds[] = {CONTRACT_INSTANCE, CONTRACT_ATTACHMENT, CONTRACT_SERVICE,
@@ -307,8 +303,7 @@ Test(session_corner, no_service_at_all_is_ready_and_says_so)
     world_free(w);
 }
 
-/* ---- timers and flows
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- timers and flows */
 Test(session_corner, timer_heap_against_a_plain_scan)
 {
     enum { N = 64 };

@@ -32,8 +32,7 @@ int __wrap_base_sha256(uint8_t ret[BASE_SHA256_SIZE], const void *a, size_t an, 
 }
 static void start_over(struct world *w, int node);
 
-/* ---- time and messages
- * ------------------------------------------------------------------------------------------- */
+/* ---- time and messages */
 static struct w_msg *post(struct world *w, int node, base_time at, const struct session_in *in,
                           const struct contract_object *objects, size_t n)
 {
@@ -70,8 +69,7 @@ struct base_uuid world_uuid(struct world *w)
     return base_uuid_v4(b);
 }
 
-/* ---- the store
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- the store */
 struct contract_object *world_get(struct world *w, const char *name)
 {
     for (size_t i = 0; i < w->n_obj; i++)
@@ -286,9 +284,7 @@ void world_land(struct world *w)
     (void)apply(w, w->late_kind, &w->late_object, &ret);
 }
 
-/* ---- effects
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- effects */
 static void reply(struct world *w, struct w_node *n, uint64_t ask, int code,
                   const struct contract_object *objects, size_t count, base_time after)
 {
@@ -594,8 +590,7 @@ void world_event(struct world *w, int node, const struct session_in *event)
     free(out);
 }
 
-/* ---- the foundation: as much of contract section 8 as a story needs
- * ----------------------------------------------------- */
+/* ---- the foundation: as much of contract section 8 as a story needs */
 static struct w_gate *gate_of(struct w_node *n, const char *name)
 {
     struct w_gate *room = NULL;
@@ -745,9 +740,7 @@ static void foundation(struct world *w, struct w_node *n)
     }
 }
 
-/* ---- the observer
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- the observer */
 bool world_passes(struct world *w, const struct w_flow *f)
 {
     if (f->status != 200 || f->deadline <= w->now)
@@ -776,9 +769,7 @@ static void observe(struct world *w)
     }
 }
 
-/* ---- running
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- running */
 static void deliver(struct world *w, struct w_msg *m)
 {
     struct w_node *n = &w->node[m->node];
@@ -852,9 +843,7 @@ base_time world_until(struct world *w, base_time span, bool (*cond)(struct world
     return met ? w->now - from : -1;
 }
 
-/* ---- making things
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- making things */
 struct world *world_new(void)
 {
     struct world *w = calloc(1, sizeof *w);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * session/guest.c - requests at the door: the policy is asked who they are and whether they may come in,
- * before anything of their connector is touched (EXPECTATIONS.md A4, B9). A valid claim or an open session makes no
- * difference: every request is asked about.
+ * before anything of their connector is touched (EXPECTATIONS.md A4, B9). A valid claim or an open
+ * session makes no difference: every request is asked about.
  *
- *   request --token--> IDENTITY --user--> (binding, service, target) --webhook--> CONNECT --allowed-->
- * connector
- *           --certificate-----------------^                        --else-------------------------^
+ *   request --token--> IDENTITY --user--> binding, service, target --webhook--> CONNECT --allowed--> connector
+ *           --certificate-----------------^                      --no webhook----------------------^
  *
  * Every guest is answered: admitted to its connector's state machine, or refused; unavailable is 503.
  */

@@ -162,8 +162,7 @@ Test(session_handoff, newest_waiting_request_counts)
     world_free(w);
 }
 
-/* ---- waiting for the foundation
- * -------------------------------------------------------------------------------------- */
+/* ---- waiting for the foundation */
 Test(session_wait, foundation_that_does_not_answer)
 {
     static const struct {
@@ -267,9 +266,7 @@ Test(session_wait, closed_epoch_of_an_older_one_is_not_enough)
     world_free(w);
 }
 
-/* ---- refusals
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- refusals */
 static struct w_flow *request(struct world *w, enum session_identity id, const char *uri)
 {
     struct w_flow *f = &w->flow[w->n_flow++];
@@ -446,9 +443,7 @@ Test(session_refuse, every_one_is_an_event_of_the_trail)
     world_free(w);
 }
 
-/* ---- the rest
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- the rest */
 Test(session_rest, gap_shuts_until_a_proof_after_it)
 {
     struct world *w = world_usual(1);

@@ -2,10 +2,12 @@
  *
  * session/instance.c - the instance lease of this process (contract sections 1, 2 and 4).
  *
- *   INIT --START--> READING --row/404--> AUDITING --durable--> WRITING --landed--> HELD --drained-->
- * RELEASING -> RELEASED ^  \--row of another, after a loss--> TAKEN --released or silent for its L--> READING
- *                      +---- RETRY <--failed, conflict, unknown--                    HELD --lost, expired-->
- * READING
+ *   INIT --start--> READING --row, 404--> AUDITING --durable--> WRITING --landed--> HELD --drained--> RELEASING
+ *                    ^ ^ \                                                           |                  |
+ *                    | |  \--another's row, after a loss--> TAKEN                    |              RELEASED
+ *                    | +-- RETRY <--failed, conflict, unknown                        |
+ *                    +-- TAKEN: released, or silent for its L                        |
+ *                    +--lost, expired: a new identity--------------------------------+
  *
  * What holds: HELD <=> me.epoch and me.instance_uid name a row that was mine when it was last seen. A process
  * identity ends with its row; the next one starts over with all sessions ended and all devices closed.
@@ -110,8 +112,7 @@ static enum inst_state start_over(struct session_core *c)
     return INST_READING;
 }
 
-/* This identity has ended: devices closed, sessions end (their condition 5 no longer holds), a new identity.
- */
+/* This identity has ended: devices closed, sessions end (their condition 5 no longer holds), a new identity. */
 static enum inst_state down(struct session_core *c, enum session_why why, bool lost)
 {
     struct session_instance *i = &c->inst;
@@ -133,8 +134,7 @@ static enum inst_state down(struct session_core *c, enum session_why why, bool l
     return start_over(c);
 }
 
-/* ---- taking the row
- * ------------------------------------------------------------------------------------------------ */
+/* ---- taking the row */
 static void remember_taken(struct session_core *c, const struct contract_instance *row)
 {
     struct session_instance *i = &c->inst;
@@ -339,8 +339,7 @@ static enum inst_state on_taken_gone(struct session_core *c, const struct sessio
     return start_over(c);
 }
 
-/* ---- holding it
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- holding it */
 /* Does the newest row still say that this identity holds it? */
 static enum session_why row_says(const struct session_core *c, const struct contract_instance *row,
                                  bool *ret_lost)
@@ -564,8 +563,7 @@ static enum inst_state on_held_time(struct session_core *c, const struct session
     return INST_HELD;
 }
 
-/* ---- giving it back
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- giving it back */
 static void send_release(struct session_core *c)
 {
     struct session_instance *i = &c->inst;

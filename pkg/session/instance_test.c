@@ -242,8 +242,7 @@ Test(session_instance, a_renewal_that_meets_nothing)
     world_free(w);
 }
 
-/* ---- giving it back
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- giving it back */
 Test(session_instance, a_release_that_meets_a_successor_or_nothing)
 {
     for (int gone = 0; gone < 2; gone++) {

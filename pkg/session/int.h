@@ -22,8 +22,7 @@
 
 #include <assert.h>
 
-/* ---- bounds of this agent's own making (not of the contract)
- * ---------------------------------------------------- */
+/* ---- bounds of this agent's own making (not of the contract) */
 #define SESSION_REQUEST_WAIT (10 * BASE_SEC) /* a request's longest wait in here */
 #define SESSION_LINGER (10 * BASE_SEC)       /* a claim without a request, once it could forward */
 #define SESSION_READ_WAIT (6 * BASE_SEC)     /* an answer that does not come; the driver gives up after 5 s */
@@ -44,8 +43,7 @@
 #define SESSION_PROOF_AGAIN (4 * BASE_SEC)
 #define SESSION_RENEWALS 1024 /* renewals sent and remembered, to tell a twin */
 
-/* ---- reasons
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- reasons */
 struct session_reason { /* by value; name NULL = none */
     const char *name, *text;
     int status;
@@ -103,8 +101,7 @@ enum session_why {
 struct session_reason session_reason_of(enum session_why w);
 struct session_reason session_reason_auth(enum authority_reason r);
 
-/* ---- instance
- * --------------------------------------------------------------------------------------------------- */
+/* ---- instance */
 enum inst_state {
     INST_INIT = 0,  /* before START */
     INST_READING,   /* GET of the row */
@@ -167,8 +164,7 @@ struct session_instance {
     base_time taken_since;
 };
 
-/* ---- proofs
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- proofs */
 enum { PROOF_BINDINGS = 0, PROOF_SERVICES, PROOF_CLAIMS, PROOF_N };
 struct session_proof {
     enum contract_kind kind;
@@ -178,8 +174,7 @@ struct session_proof {
     base_time next_at;
 };
 
-/* ---- attachments
- * ------------------------------------------------------------------------------------------------ */
+/* ---- attachments */
 enum att_state { ATT_NONE = 0, ATT_WRITING, ATT_ACCEPTING, ATT_OPENING, ATT_READY, ATT_RETRY, ATT_STATE_N };
 struct session_attachment {
     bool used, in_cache, seen, have_row;
@@ -200,17 +195,15 @@ struct session_attachment {
     char device[CONTRACT_DEVICE_SIZE]; /* that tun_id stands for */
 };
 
-/* ---- services
- * --------------------------------------------------------------------------------------------------- */
+/* ---- services */
 struct session_service {
     bool used, seen;
-    base_time t0; /* row proof */
+    base_time t0;    /* row proof */
     base_time rv_at; /* when its version was applied */
     struct authority_service s;
 };
 
-/* ---- connectors
- * ------------------------------------------------------------------------------------------------- */
+/* ---- connectors */
 enum conn_state {
     CONN_IDLE = 0,
     CONN_PENDING,   /* a request waits for instance and attachment */
@@ -380,8 +373,7 @@ struct session_conn {
     struct session_report report;
 };
 
-/* ---- guests
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- guests */
 struct session_guest { /* a request at the door: nothing of its connector has been touched */
     bool used;
     struct session_wait w;
@@ -396,8 +388,7 @@ struct session_guest { /* a request at the door: nothing of its connector has be
     uint32_t next_free;
 };
 
-/* ---- releases
- * --------------------------------------------------------------------------------------------------- */
+/* ---- releases */
 enum job_state { JOB_FREE = 0, JOB_READING, JOB_WRITING, JOB_RETRY };
 struct session_job { /* one route to give back: independent of sessions and their teardown */
     enum job_state state;
@@ -413,8 +404,7 @@ struct session_job { /* one route to give back: independent of sessions and thei
     uint32_t next_free;
 };
 
-/* ---- timers, work queue, maps
- * ------------------------------------------------------------------------------------ */
+/* ---- timers, work queue, maps */
 struct session_timers {
     uint32_t n; /* entities */
     uint32_t n_heap;
@@ -513,8 +503,7 @@ static inline uint32_t session_entity_guest(const struct session_core *c, const 
            (uint32_t)(g - c->guest);
 }
 
-/* ---- out.c: effects
- * ------------------------------------------------------------------------------------------------ */
+/* ---- out.c: effects */
 bool session_room(const struct session_core *c, unsigned n_fx, unsigned n_objects);
 struct session_fx *session_fx(struct session_core *c, enum session_fx_kind kind);
 uint64_t session_ask(struct session_core *c, uint32_t entity);
@@ -537,8 +526,7 @@ struct base_correlation session_correlation(struct session_core *c);
 base_time session_jitter(struct session_core *c, base_time t);
 base_time session_backoff(struct session_core *c, unsigned tries);
 
-/* ---- timers.c
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- timers.c */
 int session_timers_init(struct session_timers *t, uint32_t n);
 void session_timers_fini(struct session_timers *t);
 void session_timer_set(struct session_timers *t, uint32_t entity, base_time at); /* BASE_TIME_NEVER removes */
@@ -552,8 +540,7 @@ void session_flow_put(struct session_flows *f, uint64_t flow, uint32_t conn);
 uint32_t session_flow_find(const struct session_flows *f, uint64_t flow); /* UINT32_MAX = unknown */
 void session_flow_drop(struct session_flows *f, uint64_t flow);
 
-/* ---- instance.c
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- instance.c */
 const char *session_inst_state_name(enum inst_state s);
 void session_inst_event(struct session_core *c, enum inst_ev ev, const struct session_in *in);
 void session_inst_row(struct session_core *c, const struct contract_instance *row, bool deleted,
@@ -564,8 +551,7 @@ enum session_why session_inst_why(const struct session_core *c); /* why it is no
 void session_inst_check(const struct session_core *c);
 void session_inst_cell(unsigned i, struct session_cell *ret);
 
-/* ---- regress.c
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- regress.c */
 void session_regress(struct session_core *c);
 /* W after the API server went back is not over: nothing is taken, nothing forwards. */
 bool session_regressed(const struct session_core *c);
@@ -581,8 +567,7 @@ void session_regress_answer(struct session_core *c, const char *known, base_time
 void session_claim_seen(struct session_core *c, struct session_conn *n, const struct contract_claim *row);
 void session_regress_lease(struct session_core *c, const struct session_in *in);
 
-/* ---- proof.c
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- proof.c */
 void session_proof_run(struct session_core *c, unsigned i);
 void session_proof_forget(struct session_core *c,
                           unsigned i); /* what is on its way does not count any more */
@@ -594,8 +579,7 @@ bool session_services_stale(const struct session_core *c, const struct session_c
 /* A connector with a short grant is at work: the next authority proof may be due sooner. */
 void session_proof_pace(struct session_core *c, const struct session_conn *n);
 
-/* ---- attachment.c
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- attachment.c */
 void session_att_need(struct session_core *c); /* one for each VPC of the services */
 void session_att_settle(struct session_core *c, struct session_attachment *a);
 void session_att_answer(struct session_core *c, struct session_attachment *a,
@@ -612,8 +596,7 @@ struct session_attachment *session_att_of(struct session_core *c, struct session
 bool session_att_ready(const struct session_core *c, const struct session_attachment *a);
 const char *session_att_state_name(enum att_state s);
 
-/* ---- catalog.c: what the watches say of bindings, services and claims
- * -------------------------------------------------- */
+/* ---- catalog.c: what the watches say of bindings, services and claims */
 struct session_conn *session_conn_find(struct session_core *c, const char *name);
 struct session_conn *session_conn_make(struct session_core *c, const char *name); /* NULL when full */
 void session_conn_free_if_idle(struct session_core *c, struct session_conn *n);
@@ -636,8 +619,7 @@ void session_catalog_listed(struct session_core *c, enum contract_kind kind);
 /* Every connector with a claim or a request is looked at again. */
 void session_all_dirty(struct session_core *c);
 
-/* ---- connector.c
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- connector.c */
 struct conn_in { /* with CONN_EV_READ and CONN_EV_WROTE: the answer; with REQUEST: the request */
     enum conn_ev ev;
     const struct session_answer *answer;
@@ -662,8 +644,7 @@ void session_refuse(struct session_core *c, struct session_conn *n, uint64_t flo
                     unsigned retry_after, const struct base_correlation *correlation,
                     const char *credential_id);
 
-/* ---- arbitrate.c: which prefix, which row, which write (contract sections 3 and 4)
- * --------------------------------------- */
+/* ---- arbitrate.c: which prefix, which row, which write (contract sections 3 and 4) */
 enum conn_state session_begin(struct session_core *c, struct session_conn *n);
 enum conn_state session_give_up(struct session_core *c, struct session_conn *n, struct session_reason why);
 enum conn_state session_on_read(struct session_core *c, struct session_conn *n, const struct conn_in *in);
@@ -674,8 +655,7 @@ enum conn_state session_check_again(struct session_core *c, struct session_conn 
 void session_desk_free(struct session_core *c, struct session_conn *n);
 int16_t session_desk_take(struct session_core *c);
 
-/* ---- claim.c: audit, write, outcome
- * -------------------------------------------------------------------------------------- */
+/* ---- claim.c: audit, write, outcome */
 enum conn_state session_decide(struct session_core *c, struct session_conn *n, enum lease_op op);
 enum conn_state session_on_audited(struct session_core *c, struct session_conn *n, const struct conn_in *in);
 enum conn_state session_on_claimed(struct session_core *c, struct session_conn *n, const struct conn_in *in);
@@ -686,8 +666,7 @@ void session_acquire_refused(struct session_core *c, struct session_conn *n,
 struct lease_attempt *session_attempt_of(struct session_conn *n, const struct base_uuid *lease_uuid);
 void session_drop_attempts(struct session_core *c, struct session_conn *n);
 
-/* ---- conditions.c: contract section 7
- * ------------------------------------------------------------------------------------- */
+/* ---- conditions.c: contract section 7 */
 /* The first of the seven that does not hold; name NULL = all hold. `for_request`: the generation that would
  * be admitted. */
 struct session_reason session_conditions(struct session_core *c, struct session_conn *n, bool for_request);
@@ -697,9 +676,7 @@ base_time session_deadline(struct session_core *c, struct session_conn *n, enum 
 /* What goes into the fence slot: the deadline, or 0 while a gap is not yet proved over. */
 base_time session_fence(struct session_core *c, struct session_conn *n);
 
-/* ---- release.c
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- release.c */
 void session_release(struct session_core *c, const struct base_prefix *prefix, const struct base_uuid *uid,
                      const struct base_uuid *lease_uuid, int64_t epoch, const char *reason,
                      const struct base_correlation *correlation);
@@ -709,9 +686,7 @@ void session_job_settle(struct session_core *c, struct session_job *j);
 void session_job_answer(struct session_core *c, struct session_job *j, const struct session_answer *an);
 void session_job_wake(struct session_core *c, struct session_job *j);
 
-/* ---- guest.c: requests at the door
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- guest.c: requests at the door */
 void session_guest_settle(struct session_core *c, struct session_guest *g);
 void session_guest_told(struct session_core *c, struct session_guest *g, uint64_t ask,
                         const struct authority_answer *a, base_time t0);
@@ -721,9 +696,7 @@ void session_guest_check(const struct session_core *c, const struct session_gues
 /* At the door: who is it, may it come in? Admits to the connector, refuses, or makes a guest of it. */
 void session_door(struct session_core *c, const struct session_wait *w);
 
-/* ---- policy.c: what the policy has to be asked for a connector
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- policy.c: what the policy has to be asked for a connector */
 uint64_t session_policy_ask(struct session_core *c, uint32_t entity, const struct authority_ask *q);
 /* Question about the request or session with these fields, for connector `n` (NULL: not known yet). */
 void session_policy_fill(struct session_core *c, struct authority_ask *q, enum authority_question question,
@@ -738,9 +711,7 @@ void session_policy_begin(struct session_core *c, struct session_conn *n);
 void session_policy_refresh(struct session_core *c, struct session_conn *n);
 void session_policy_retire(struct session_core *c, struct session_conn *n);
 
-/* ---- report.c
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- report.c */
 void session_report_opened(struct session_core *c, struct session_conn *n);
 void session_report_closed(struct session_core *c, struct session_conn *n);
 void session_report_refused(struct session_core *c, struct session_conn *n, struct session_reason why);
@@ -750,8 +721,7 @@ base_time session_report_wake(const struct session_conn *n);
 /* The binding as a status write names it: everything that the write does not mean stays. */
 void session_binding_object(const struct session_conn *n, struct contract_binding *ret);
 
-/* ---- drain.c, request.c
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- drain.c, request.c */
 bool session_admitting(const struct session_core *c);
 void session_drain_settle(struct session_core *c);
 void session_condition(struct session_core *c);

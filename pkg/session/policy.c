@@ -51,8 +51,7 @@ void session_policy_fill(struct session_core *c, struct authority_ask *q, enum a
     fill_connector(c, q, n);
 }
 
-/* ---- before a claim is written
- * ---------------------------------------------------------------------------------------- */
+/* ---- before a claim is written */
 /* The epoch on which the write is decided; 0 when there is no row. */
 static int64_t observed(const struct session_core *c, const struct session_conn *n)
 {
@@ -93,8 +92,7 @@ enum conn_state session_on_told(struct session_core *c, struct session_conn *n, 
     return session_decide(c, n, n->op);
 }
 
-/* ---- while a session lasts
- * -------------------------------------------------------------------------------------------- */
+/* ---- while a session lasts */
 static void plan(struct session_core *c, struct session_conn *n)
 {
     n->policy.tries = 0;

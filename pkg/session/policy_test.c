@@ -49,8 +49,7 @@ static struct world *token_world(int nodes)
     return w;
 }
 
-/* ---- who is asked what
- * --------------------------------------------------------------------------------------- */
+/* ---- who is asked what */
 Test(session_policy, certificates_under_kubernetes_ask_nobody)
 {
     struct world *w = world_usual(1);
@@ -248,8 +247,7 @@ Test(session_policy, webhook_is_asked_for_each_step)
     world_free(w);
 }
 
-/* ---- takeover
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- takeover */
 Test(session_policy, takeover_needs_permission_for_the_observed_epoch)
 {
     static const enum authority_verdict no[] = {AUTHORITY_DENIED, AUTHORITY_UNAVAILABLE};
@@ -351,8 +349,7 @@ Test(session_policy, a_newer_request_beside_the_record_needs_its_own_permission)
     }
 }
 
-/* ---- an open session
- * ------------------------------------------------------------------------------------------------- */
+/* ---- an open session */
 Test(session_policy, a_refused_request_does_not_touch_the_open_session)
 {
     struct world *w = world_webhook(1);
@@ -492,8 +489,7 @@ Test(session_policy, grants_are_capped_and_short_ones_kept)
     }
 }
 
-/* ---- at the door
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- at the door */
 Test(session_policy, what_changes_while_it_is_asked_about_is_asked_again)
 {
     struct world *w = world_webhook(1);
@@ -586,8 +582,7 @@ Test(session_policy, late_answers_are_inert)
     world_free(w);
 }
 
-/* ---- row rules
- * --------------------------------------------------------------------------------------------------- */
+/* ---- row rules */
 Test(session_rows, ordinary_acquire_is_refused_with_the_observed_epoch)
 {
     static const char *const reasons[] = {"ClaimHeld", "ClaimReleased"};

@@ -376,8 +376,7 @@ Test(session_regress, a_drain_does_not_wait_for_it)
     world_free(w);
 }
 
-/* What people shall see of a session waits for the row as stored: a write without its version hits anything.
- */
+/* What people shall see of a session waits for the row as stored: a write without its version hits anything. */
 Test(session_regress, a_report_waits_for_the_list)
 {
     struct world *w = world_usual(1);

@@ -70,8 +70,7 @@ Test(session_report, two_ambiguous_identities_are_said_once)
     world_free(w);
 }
 
-/* While a report is on its way, and while the bindings are not listed, an ambiguous identity is said later.
- */
+/* While a report is on its way, and while the bindings are not listed, an ambiguous identity is said later. */
 Test(session_report, an_ambiguous_identity_waits_for_its_turn)
 {
     for (int unlisted = 0; unlisted < 2; unlisted++) {
@@ -144,8 +143,7 @@ Test(session_report, a_second_refusal_is_not_reported_again)
     world_free(w);
 }
 
-/* The session ends while its beginning is being reported, and that meets a conflict: the end is what counts.
- */
+/* The session ends while its beginning is being reported, and that meets a conflict: the end is what counts. */
 Test(session_report, a_conflict_when_there_is_newer_news)
 {
     struct world *w = world_usual(1);

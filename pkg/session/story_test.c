@@ -51,8 +51,7 @@ Test(session_story, drain_releases_everything_then_the_instance)
     world_free(w);
 }
 
-/* ---- coming and going
- * ------------------------------------------------------------------------------------------ */
+/* ---- coming and going */
 Test(session_story, reconnect_on_the_same_node_is_a_takeover)
 {
     struct world *w = world_usual(1);
@@ -210,8 +209,7 @@ Test(session_story, suspended_ends_at_once_and_resumes_within_a_second)
     world_free(w);
 }
 
-/* ---- losing it
- * -------------------------------------------------------------------------------------------------- */
+/* ---- losing it */
 Test(session_story, what_ends_a_session)
 {
     enum cause {
@@ -424,8 +422,7 @@ Test(session_story, short_outage_is_not_noticed)
     world_free(w);
 }
 
-/* ---- what each path costs (contract section 12): no round trip more than this
- * ------------------------------------------- */
+/* ---- what each path costs (contract section 12): no round trip more than this */
 Test(session_story, requests_of_each_path)
 {
     struct world *w = world_usual(2);

@@ -136,8 +136,7 @@ uint32_t session_undirty(struct session_core *c)
     return entity;
 }
 
-/* ---- flows
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- flows */
 static uint32_t home(const struct session_flows *f, uint64_t flow)
 {
     return (uint32_t)((flow * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & f->mask;

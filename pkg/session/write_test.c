@@ -7,8 +7,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-/* ---- claims
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- claims */
 Test(session_write, claim_write_with_a_lost_answer)
 {
     static const struct {
@@ -264,8 +263,7 @@ Test(session_write, second_reading_of_the_binding)
     world_free(w);
 }
 
-/* ---- arbitration
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- arbitration */
 static unsigned open_rows(struct world *w)
 {
     unsigned n = 0;
@@ -542,8 +540,7 @@ Test(session_write, takeover_denied_while_the_holder_lives)
     world_free(w);
 }
 
-/* ---- the instance row
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the instance row */
 Test(session_write, instance_write_with_a_lost_answer)
 {
     static const enum w_fault faults[] = {W_LOST,      W_LANDED, W_LATE,    W_NO_ANSWER,

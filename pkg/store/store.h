@@ -22,11 +22,11 @@ enum store_op {
 
 /* Field selector of a LIST or watch; empty members do not select. Only fields that the CRD makes selectable. */
 struct store_selector {
-    char node[CONTRACT_NODE_SIZE];          /* claims: spec.holder.node; instances: spec.nodeName */
-    char previous_node[CONTRACT_NODE_SIZE]; /* claims: spec.previous.node */
-    char tenant[CONTRACT_LABEL_SIZE];       /* claims, bindings, services */
+    char node[CONTRACT_NODE_SIZE];           /* claims: spec.holder.node; instances: spec.nodeName */
+    char previous_node[CONTRACT_NODE_SIZE];  /* claims: spec.previous.node */
+    char tenant[CONTRACT_LABEL_SIZE];        /* claims, bindings, services */
     char connector[CONTRACT_CONNECTOR_SIZE]; /* claims, bindings */
-    char vpc[CONTRACT_LABEL_SIZE];          /* claims, attachments */
+    char vpc[CONTRACT_LABEL_SIZE];           /* claims, attachments */
     char provider[CONTRACT_LABEL_SIZE];
 };
 
@@ -41,32 +41,33 @@ struct store_req {
     uint64_t id; /* chosen by the asker, comes back in the answer */
     enum store_op op;
     enum contract_kind kind;
-    char name[CONTRACT_NAME_SIZE];   /* GET and DELETE */
-    struct store_selector selector;  /* LIST */
-    const struct contract_object *object; /* CREATE, UPDATE, UPDATE_STATUS: borrowed for the call; meta.uid and meta.rv
+    char name[CONTRACT_NAME_SIZE];  /* GET and DELETE */
+    struct store_selector selector; /* LIST */
+    const struct contract_object
+        *object;          /* CREATE, UPDATE, UPDATE_STATUS: borrowed for the call; meta.uid and meta.rv
                                              are the preconditions and must be set for updates */
-    struct base_uuid uid;            /* DELETE preconditions */
+    struct base_uuid uid; /* DELETE preconditions */
     char rv[CONTRACT_RV_SIZE];
     struct base_correlation correlation; /* Audit-ID header; zero = none */
-    base_time timeout;               /* ns; 0 = the store's default */
-    bool renewal;                    /* goes over the renewals' own connection */
+    base_time timeout;                   /* ns; 0 = the store's default */
+    bool renewal;                        /* goes over the renewals' own connection */
 };
 
 /* Outcome classes (contract section 4): everything else follows from them. */
 struct store_resp {
     uint64_t id;
-    int code;        /* BASE_OK; BASE_ENOTFOUND 404; BASE_EEXIST 409 AlreadyExists; BASE_ECONFLICT 409; BASE_EINVAL 400, 422;
+    int code; /* BASE_OK; BASE_ENOTFOUND 404; BASE_EEXIST 409 AlreadyExists; BASE_ECONFLICT 409; BASE_EINVAL 400, 422;
                         BASE_EDENIED 401, 403; BASE_EGONE 410; BASE_EAGAIN 429 or refused before it was sent (did not
                         land); BASE_EUNKNOWN: a write that may have landed (time-out, connection lost, 5xx, 504);
                         BASE_ETIMEDOUT / BASE_EIO: a read that failed */
-    int http_status; /* 0 = no answer */
-    char reason[CONTRACT_REASON_SIZE]; /* Status.reason: "AlreadyExists", "Conflict", "Invalid", "Forbidden", … */
-    base_time sent;  /* CLOCK_BOOTTIME read before the request was sent (t0 of a row proof) */
-    char list_rv[CONTRACT_RV_SIZE];    /* LIST: metadata.resourceVersion of the list */
-    size_t n_objects;                  /* GET, CREATE, UPDATE: 1 on success; LIST: all; DELETE: 1 when finalizers keep
+    int http_status;                   /* 0 = no answer */
+    char reason[CONTRACT_REASON_SIZE]; /* Status.reason: "AlreadyExists", "Conflict", "Invalid", … */
+    base_time sent;                 /* CLOCK_BOOTTIME read before the request was sent (t0 of a row proof) */
+    char list_rv[CONTRACT_RV_SIZE]; /* LIST: metadata.resourceVersion of the list */
+    size_t n_objects; /* GET, CREATE, UPDATE: 1 on success; LIST: all; DELETE: 1 when finalizers keep
                                           the object, which is then being deleted, else 0 */
     const struct contract_object *objects; /* borrowed until the callback or the next twin call returns */
-    struct base_err err;               /* text for people */
+    struct base_err err;                   /* text for people */
 };
 
 /* ---- the twin ------------------------------------------------------------------------------------------------ */
@@ -86,22 +87,24 @@ struct store_twin *store_twin_free(struct store_twin *t);
 /* `who` NULL: RBAC and admission policies are off (unit tests of other things).
  * Executes one request at wall time `wall`; *ret_resp borrows from the twin until its next call. ret_resp->sent is 0.
  * Returns BASE_OK, or BASE_ENOMEM (nothing was changed). The outcome of the request is ret_resp->code. */
-int store_twin_do(struct store_twin *t, const struct store_identity *who, base_wall wall, const struct store_req *req,
-                  struct store_resp *ret_resp);
+int store_twin_do(struct store_twin *t, const struct store_identity *who, base_wall wall,
+                  const struct store_req *req, struct store_resp *ret_resp);
 
 enum store_event_type { STORE_ADDED = 1, STORE_MODIFIED, STORE_DELETED };
 struct store_event {
-    enum store_event_type type; /* as a watch with the selector sees it: an object that leaves it is DELETED */
+    enum store_event_type
+        type; /* as a watch with the selector sees it: an object that leaves it is DELETED */
     struct contract_object object; /* DELETED: last content, with the resourceVersion of the deletion */
 };
 /* The next watch event of `kind` after `rv` for a watcher with `sel`. BASE_OK; BASE_EAGAIN: none yet, *ret_rv is how far
  * the watcher may move on (a bookmark); BASE_EGONE: `rv` is older than the kept history (410). */
-int store_twin_watch(struct store_twin *t, enum contract_kind kind, const struct store_selector *sel, const char *rv,
-                     struct store_event *ret_event, char ret_rv[CONTRACT_RV_SIZE]);
+int store_twin_watch(struct store_twin *t, enum contract_kind kind, const struct store_selector *sel,
+                     const char *rv, struct store_event *ret_event, char ret_rv[CONTRACT_RV_SIZE]);
 /* The same without a copy, for many watchers: *version moves on; the object is borrowed until the twin's next call, and
  * with STORE_DELETED its resourceVersion is that of its last content (the deletion's is *version). */
-int store_twin_change(struct store_twin *t, enum contract_kind kind, const struct store_selector *sel, uint64_t *version,
-                      enum store_event_type *ret_type, const struct contract_object **ret_object);
+int store_twin_change(struct store_twin *t, enum contract_kind kind, const struct store_selector *sel,
+                      uint64_t *version, enum store_event_type *ret_type,
+                      const struct contract_object **ret_object);
 /* Current resourceVersion (of a LIST). */
 void store_twin_rv(const struct store_twin *t, char ret[CONTRACT_RV_SIZE]);
 /* Forgets watch history up to now (later watches from older versions get 410). */

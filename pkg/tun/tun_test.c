@@ -43,8 +43,7 @@ static bool exists(const char *device)
     return tun_link_get(&l, device, NULL) == BASE_OK;
 }
 
-/* ---- what is refused, with the reason
- * --------------------------------------------------------------------------- */
+/* ---- what is refused, with the reason */
 Test(tun_tun, says_why_it_does_not_open)
 {
     static const struct {
@@ -105,8 +104,7 @@ Test(tun_tun, says_why_it_does_not_open)
     cr_expect(tun_link_get(&l, "hfpi", &err) == BASE_OK && !l.no_pi, "opening rewrote the flags of a device");
 }
 
-/* Root could create what is missing: the check stands in front of the ioctl, not behind the lack of rights.
- */
+/* Root could create what is missing: the check stands in front of the ioctl, not behind the lack of rights. */
 Test(tun_tun, never_creates_a_device_even_as_root)
 {
     struct base_err err;
@@ -164,8 +162,7 @@ Test(tun_tun, no_memory)
     cr_expect_null(tun_free(NULL));
 }
 
-/* ---- packets
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- packets */
 static int udp(const char *addr, int port)
 {
     struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};

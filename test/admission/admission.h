@@ -65,8 +65,7 @@ void adm_request(struct adm_client *c, enum adm_who who, const char *method, con
 int adm_lab_load(struct adm_lab *lab, const char *url, const char *dir, struct base_err *err);
 void adm_lab_fini(struct adm_lab *lab);
 
-/* ---- scenarios
- * ------------------------------------------------------------------------------------------------- */
+/* ---- scenarios */
 enum adm_verb {
     ADM_CREATE, /* POST of the target's template, changed */
     ADM_PUT,    /* PUT of the object as it is now, changed */
@@ -159,8 +158,7 @@ void adm_run_stmt(struct adm_run *r, const struct adm_stmt *st, const char *mana
 /* Deletes what the run made. */
 void adm_run_clean(struct adm_run *r);
 
-/* ---- the two programs
- * ------------------------------------------------------------------------------------------ */
+/* ---- the two programs */
 /* Grants agents, foundations and operators every verb, or takes that back; returns when it acts. */
 int adm_set_wide(struct adm_client *c, bool on, struct base_err *err);
 /* A number that no run has had. */

@@ -81,8 +81,7 @@ static const struct object objects[] = {
     {.label = "role operator", .path = ROLE "holdfast-operator", .kind = -1, .scenario = "rbac: operator"},
 };
 
-/* ---- the server
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the server */
 static cJSON *get_object(struct mutants *m, const char *path)
 {
     struct adm_answer a;
@@ -154,8 +153,7 @@ static bool wait_acts(struct mutants *m, const struct object *o, unsigned n, boo
     return false;
 }
 
-/* ---- the search
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the search */
 static int relevance(const struct adm_scenario *sc, const struct object *o, const char *message)
 {
     static const char *const words[ADM_KIND_N] = {"pi", "ha", "ps", "rc", "cb", "ev"};
@@ -175,8 +173,7 @@ struct kill {
     char text[512];
 };
 
-/* Runs one scenario until a case changes its verdict. A removed refusal is noticed by a case that wanted one.
- */
+/* Runs one scenario until a case changes its verdict. A removed refusal is noticed by a case that wanted one. */
 static bool kills(struct mutants *m, const struct adm_scenario *sc, enum mutant_sort sort, struct kill *ret)
 {
     struct base_err err = {0};
@@ -264,8 +261,7 @@ static bool wanted(const struct mutants *m, const struct object *o, const char *
     return !m->only || strstr(o->label, m->only) || strstr(message, m->only);
 }
 
-/* ---- CRDs
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- CRDs */
 static cJSON *schema_of(cJSON *crd)
 {
     cJSON *versions =
@@ -321,8 +317,7 @@ static void crd_mutants(struct mutants *m, const struct object *o, const cJSON *
     }
 }
 
-/* ---- policies
- * -------------------------------------------------------------------------------------------------- */
+/* ---- policies */
 static void mark_policy(cJSON *spec, unsigned n)
 {
     char text[128], message[32];
@@ -362,8 +357,7 @@ static void policy_mutants(struct mutants *m, const struct object *o, const cJSO
     }
 }
 
-/* ---- roles
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- roles */
 static bool role_search(struct mutants *m, const struct object *o, bool want, struct kill *ret)
 {
     for (int tries = 0; tries < 100; tries++) {
@@ -402,8 +396,7 @@ static void role_mutants(struct mutants *m, const struct object *o, const cJSON 
     }
 }
 
-/* ---- all
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- all */
 static int make_probes(struct mutants *m)
 {
     static const struct {

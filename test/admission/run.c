@@ -296,8 +296,7 @@ static void run_can(struct adm_run *r, const struct adm_stmt *st, struct adm_ver
         ret->text = base_strdup(text);
 }
 
-/* The usual three services. The pool policy learns of new ones by a watch: dry runs ask until it knows each.
- */
+/* The usual three services. The pool policy learns of new ones by a watch: dry runs ask until it knows each. */
 static void run_services(struct adm_run *r, const struct adm_stmt *st, struct adm_verdict *ret)
 {
     static const struct {

@@ -9,8 +9,7 @@
 
 #define TEXT_MAX 65536
 
-/* ---- names
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- names */
 static const char *node_of(char letter)
 {
     return letter == 'b' ? "edge2" : "edge1";
@@ -92,8 +91,7 @@ static const char *uid_of(const struct adm_run *r, const char *target)
     return "";
 }
 
-/* ---- substitutions
- * --------------------------------------------------------------------------------------------- */
+/* ---- substitutions */
 static void stamp(char dst[40], long ahead)
 {
     struct timespec now;
@@ -207,8 +205,7 @@ char *adm_expand(struct adm_run *r, const char *text, struct base_err *err)
     return ret;
 }
 
-/* ---- templates
- * ------------------------------------------------------------------------------------------------- */
+/* ---- templates */
 #define META(group, kind)                                                                                    \
     "{\"apiVersion\":\"" group ".galactic.datumapis.com/v1alpha1\",\"kind\":\"" kind                         \
     "\",\"metadata\":{\"name\":\"%s\"},"
@@ -304,8 +301,7 @@ cJSON *adm_template(const struct adm_run *r, const char *target, enum adm_who wh
     return o;
 }
 
-/* ---- paths: spec.holder.node, metadata.annotations."a.b/c", metadata.managedFields[0].time
- * ----------------------- */
+/* ---- paths: spec.holder.node, metadata.annotations."a.b/c", metadata.managedFields[0].time */
 struct step {
     char key[128];
     int index; /* -1 = an object's member */
@@ -413,8 +409,7 @@ static cJSON *find(cJSON *obj, const struct step *steps, int n)
     return o;
 }
 
-/* ---- macros
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- macros */
 static int change_all(struct adm_run *r, cJSON *obj, struct base_err *err, const char *const *changes)
 {
     for (; *changes; changes++) {

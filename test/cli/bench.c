@@ -121,8 +121,7 @@ static double journalled(struct loop *l, struct journal *j, struct base_str line
     return RECORDS / ((double)(loop_clock() - t0) / 1e9);
 }
 
-/* One record at a time on an idle journal, beside one write and fdatasync of the same bytes, taken in turn.
- */
+/* One record at a time on an idle journal, beside one write and fdatasync of the same bytes, taken in turn. */
 static void admissions(struct loop *l, struct journal *j, const char *dir, struct base_str line,
                        struct run *r)
 {

@@ -21,7 +21,8 @@ static void on_child(int sig)
 
 int main(void)
 {
-    const struct sigaction end = {.sa_handler = on_end}, child = {.sa_handler = on_child, .sa_flags = SA_NOCLDSTOP};
+    const struct sigaction end = {.sa_handler = on_end},
+                           child = {.sa_handler = on_child, .sa_flags = SA_NOCLDSTOP};
 
     if (sigaction(SIGTERM, &end, NULL) || sigaction(SIGINT, &end, NULL) || sigaction(SIGCHLD, &child, NULL))
         return 1;

@@ -95,8 +95,7 @@ static void reset_after_a_long_idle(struct conf *t)
     conf_alive(c, s);
 }
 
-/* What control does when a connector comes back before its first session has ended: barrier, then admission.
- */
+/* What control does when a connector comes back before its first session has ended: barrier, then admission. */
 static struct conf_client *take_over(struct conf *t)
 {
     unsigned n = t->n_flow;
@@ -235,7 +234,7 @@ static void long_packets_are_not_cut(struct conf *t)
         conf_write(c, 0, buf, n + p[i].n);
         conf_settle(t, 20);
     }
-    conf_alive(c, 0); /* what was before has come */
+    conf_alive(c, 0);                           /* what was before has come */
     for (size_t k = 0; k < conf_vpc_n(); k++) { /* whole, or one of conf_alive's */
         const struct conf_pkt *got = conf_vpc(k);
         bool whole = got->n < sizes[0];
@@ -285,8 +284,8 @@ const struct conf_case conf_bugs[] = {
      "a_late_close_of_the_old_session", CONF_BOTH, a_late_close_of_the_old_session},
     {"bug 17", "masque-server 0.2.0", "", "keep-alive at exactly the idle time-out",
      "keep_alive_at_the_idle_time", CONF_H3, keep_alive_at_the_idle_time},
-    {"bug 17b", "masque-server 0.2.0", "", "a quiet tunnel ends: PINGs of its own keep it", "a_quiet_tunnel_stays",
-     CONF_H2, NULL},
+    {"bug 17b", "masque-server 0.2.0", "", "a quiet tunnel ends: PINGs of its own keep it",
+     "a_quiet_tunnel_stays", CONF_H2, NULL},
     {"bug 18", "ngtcp2 issues 1473, 811", "", "one datagram too long for the path stops all later ones",
      "too_long_for_the_path_blocks_nothing", CONF_H3, too_long_for_the_path_blocks_nothing},
     {"bug 19", "quic-go issue 4003", "", "one packet too long for any path blocks for ever",
@@ -297,8 +296,8 @@ const struct conf_case conf_bugs[] = {
      "a_datagram_behind_stream_bytes", CONF_H3, a_datagram_behind_stream_bytes},
     {"bug 23", "msquic PR 4320", "", "datagrams wait for seconds in a queue without bounds",
      "a_full_window_drops", CONF_BOTH, NULL},
-    {"bug 24", "masque-server PR 36", "", "the first packets are lost", "early_packets_are_bounded", CONF_BOTH,
-     NULL},
+    {"bug 24", "masque-server PR 36", "", "the first packets are lost", "early_packets_are_bounded",
+     CONF_BOTH, NULL},
     {"bug 26", "masque-server 0.7.0", "", "reading stops while the window for answers is closed",
      "a_blocked_answer_stops_no_packet", CONF_H2, a_blocked_answer_stops_no_packet},
     {"bug 28", "masque-go PR 107", "", "packets above 1500 bytes are cut", "long_packets_are_not_cut",

@@ -231,7 +231,8 @@ static void hop_limit(struct conf *t)
 static void own_packets_keep_their_hop_limit(struct conf *t)
 {
     struct conf_client *c = conf_tunnel(t);
-    struct conf_pkt ping = conf_echo(conf_addr(1), CONF_TUNNEL, 56), bad = conf_udp(CONF_HOST, CONF_HOST, 100, 1);
+    struct conf_pkt ping = conf_echo(conf_addr(1), CONF_TUNNEL, 56),
+                    bad = conf_udp(CONF_HOST, CONF_HOST, 100, 1);
     conf_up(c, 0, &ping);
     conf_up(c, 0, &bad);
     WAIT(t, conf_got_n(c) == 2);
@@ -458,7 +459,8 @@ static void rate_of_a_session(struct conf *t)
 const struct conf_case conf_packets[] = {
     {"1d.1", "RFC 9484 11", "MUST", "ingress filter: sources of the assigned /96 only, to the bit",
      "ingress_filter", CONF_BOTH, ingress_filter},
-    {"1d.25", "RFC 9484 7.2.1", "SHOULD", "bad source: unreachable, code 5", "ingress_filter", CONF_BOTH, NULL},
+    {"1d.25", "RFC 9484 7.2.1", "SHOULD", "bad source: unreachable, code 5", "ingress_filter", CONF_BOTH,
+     NULL},
     {"1d.2", "RFC 9484 7.2", "MUST", "a bad packet is dropped and ends nothing", "bad_packets_end_nothing",
      CONF_BOTH, bad_packets_end_nothing},
     {"1d.3", "RFC 9484 7.2.1", "SHOULD", "no route: unreachable, code 0", "no_route", CONF_BOTH, no_route},

@@ -55,9 +55,7 @@ static void give_back(struct rig *r, unsigned i)
     r->flows[i].client = dp_client_free(r->flows[i].client);
 }
 
-/* ---- fences
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- fences */
 static void nothing_after_the_deadline(struct rig *r)
 {
     struct rig_flow *f = &r->flows[0];
@@ -150,9 +148,7 @@ static void stopped_across_the_deadline(struct rig *r)
     CHECK(r, rig_flows(r, 0), "renewed does not pass");
 }
 
-/* ---- barrier
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- barrier */
 /* The fence is left open on purpose: the barrier alone must stop everything. */
 static void barrier(struct rig *r)
 {
@@ -261,8 +257,7 @@ static void queue_of_the_old_generation(struct rig *r)
     }
 }
 
-/* ---- the thread was stopped
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the thread was stopped */
 static unsigned gaps_seen;
 static void gap_closes(struct rig *r, const struct agent_report *gap)
 {
@@ -359,9 +354,7 @@ static void stopped_with_a_packet(struct rig *r)
     CHECK(r, rig_flows(r, 0), "afterwards nothing passes");
 }
 
-/* ---- devices
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- devices */
 static void device_deleted(struct rig *r)
 {
     struct agent_report rep = {0};
@@ -424,8 +417,7 @@ static void device_closed_and_refused(struct rig *r)
     NEED(r, rig_open_tun(r, 1, RIG_DEV), "the number is free again");
 }
 
-/* ---- requests and ends
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- requests and ends */
 static void requests_end(struct rig *r)
 {
     struct agent_report rep = {0};

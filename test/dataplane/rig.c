@@ -19,8 +19,7 @@ struct mark {
     base_time sent;
 };
 
-/* ---- the helper that stays root
- * ------------------------------------------------------------------------------------ */
+/* ---- the helper that stays root */
 /* The data threads by their numbers ("hf-data", "hf-data1", ...); returns how many there are. */
 static unsigned data_tids(pid_t pid, pid_t tid[RIG_THREADS])
 {
@@ -125,9 +124,7 @@ static void start_helper(struct rig *r)
     r->helper = sp[0];
 }
 
-/* ---- set-up
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- set-up */
 static void on_report(void *arg, const struct agent_report *rep)
 {
     struct rig *r = arg;
@@ -213,9 +210,7 @@ void rig_close(struct rig *r)
     (void)close(r->helper);
 }
 
-/* ---- packets
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- packets */
 const char *rig_addr(unsigned n)
 {
     static char text[RIG_FLOWS][32];
@@ -500,8 +495,7 @@ void rig_settle(struct rig *r)
     rig_run(r, 2 * BASE_MS);
 }
 
-/* ---- sessions
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- sessions */
 bool rig_open_tun(struct rig *r, uint32_t id, const char *device)
 {
     struct agent_report rep = {0};

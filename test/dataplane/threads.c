@@ -161,8 +161,7 @@ static void other_queue_of_the_old_generation(struct rig *r)
     CHECK(r, tried > 0, "nothing was tested");
 }
 
-/* A session that ends, or is stopped, while it waits for the other thread: its slot may be another's by then.
- */
+/* A session that ends, or is stopped, while it waits for the other thread: its slot may be another's by then. */
 static void stopped_while_it_waits(struct rig *r)
 {
     uint64_t flow;
@@ -290,8 +289,7 @@ static void posted_late(struct rig *r)
         rig_settle(r);
         carried = stats(r).carried - carried;
         CHECK(r, carried > 0, "round %d: nothing was carried", round);
-        /* It may have been a single one, if its thread was that fast; the rest of its queue is thrown away.
-         */
+        /* It may have been a single one, if its thread was that fast; the rest of its queue is thrown away. */
         CHECK(r, stats(r).drop_carried > late, "round %d: %d were carried, and not dropped", round,
               (int)carried);
         CHECK(r, r->flows[0].rx.n <= before + PACKETS - carried,

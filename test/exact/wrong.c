@@ -258,102 +258,76 @@ INSTANCE(instance_never_moves, memcpy(r.meta.rv, a.rv, sizeof a.rv))
     {                                                                                                        \
         f->member = fn;                                                                                      \
     }
-#define EACH(X)                                                                                               \
-    X(exact_add, add, add_wraps)                                                                              \
-    X(exact_add, add, add_one_end)                                                                            \
-    X(exact_until, until, until_swapped)                                                                      \
-    X(exact_until, until, until_no_guard)                                                                     \
-    X(exact_until, until, until_wraps)                                                                        \
-    X(exact_until, until, until_narrow)                                                                       \
-    X(exact_until, until, until_of_nothing) X(exact_until, until, until_no_cap) X(                            \
-        exact_session_deadline, session_deadline,                                                             \
-        deadline_no_authority) X(exact_session_deadline, session_deadline,                                    \
-                                 deadline_no_renewal) X(exact_session_deadline, session_deadline,             \
-                                                        deadline_no_claim) X(exact_session_deadline,          \
-                                                                             session_deadline,                \
-                                                                             deadline_no_service)             \
-        X(exact_session_deadline, session_deadline, deadline_instance_lease) X(                               \
-            exact_session_deadline, session_deadline,                                                         \
-            deadline_row_lease) X(exact_session_deadline, session_deadline,                                   \
-                                  deadline_claim_is_authority) X(exact_session_deadline, session_deadline,    \
-                                                                 deadline_renewal_is_authority)               \
-            X(exact_session_deadline, session_deadline, deadline_renewal_for_claim) X(                        \
-                exact_session_deadline, session_deadline,                                                     \
-                deadline_grant_is_guard) X(exact_session_deadline, session_deadline,                          \
-                                           deadline_service_is_authority) X(exact_session_deadline,           \
-                                                                            session_deadline,                 \
-                                                                            deadline_guard_off_grant)         \
-                X(exact_wait, wait, wait_down) X(exact_wait, wait, wait_no_lag) X(                            \
-                    exact_wait, wait, wait_one_clock) X(exact_wait, wait,                                     \
-                                                        wait_wrong_sign) X(exact_wait, wait, wait_own_lease)  \
-                    X(exact_wait, wait, wait_no_margin) X(exact_wait, wait, wait_of_nonsense) X(              \
-                        exact_wait_end, wait_end,                                                             \
-                        wait_end_unseen) X(exact_wait_end, wait_end,                                          \
-                                           wait_end_now) X(exact_wait_end, wait_end,                          \
-                                                           wait_end_wraps) X(exact_earlier_over,              \
-                                                                             earlier_over,                    \
-                                                                             over_gap) X(exact_earlier_over,  \
-                                                                                         earlier_over,        \
-                                                                                         over_own)            \
-                        X(exact_earlier_over, earlier_over, over_swapped) X(                                  \
-                            exact_earlier_over,                                                               \
-                            earlier_over,                                                                     \
-                            over_times_swapped) X(exact_earlier_over, earlier_over, over_never_waits)         \
-                            X(exact_earlier_over, earlier_over, over_at_once) X(                              \
-                                exact_earlier_over,                                                           \
-                                earlier_over,                                                                 \
-                                over_late) X(exact_earlier_over, earlier_over, over_low_bits)                 \
-                                X(exact_generation, generation_cmp, generation_epoch_first) X(                \
-                                    exact_generation,                                                         \
-                                    generation_cmp,                                                           \
-                                    generation_no_uid) X(exact_generation, generation_cmp,                    \
-                                                         generation_no_counter)                               \
-                                    X(exact_generation, generation_cmp, generation_subtracts) X(              \
-                                        exact_rv,                                                             \
-                                        rv_cmp,                                                               \
-                                        rv_text) X(exact_rv, rv_cmp,                                          \
-                                                   rv_64_bit) X(exact_rv, rv_cmp, rv_takes_all)               \
-                                        X(exact_decide, decide, decide_any_epoch) X(                          \
-                                            exact_decide,                                                     \
-                                            decide,                                                           \
-                                            decide_any_lease) X(exact_decide, decide, decide_any_process)     \
-                                            X(exact_decide, decide, decide_any_boot) X(                       \
-                                                exact_decide,                                                 \
-                                                decide,                                                       \
-                                                decide_any_node) X(exact_decide, decide,                      \
-                                                                   decide_any_instance_epoch)                 \
-                                                X(exact_decide, decide, decide_deleting) X(                   \
-                                                    exact_decide,                                             \
-                                                    decide,                                                   \
-                                                    decide_never_denied) X(exact_decide, decide,              \
-                                                                           decide_dead_holder_denies)         \
-                                                    X(exact_decide, decide, decide_closed_denies) X(          \
-                                                        exact_decide,                                         \
-                                                        decide,                                               \
-                                                        decide_any_prefix) X(exact_decide, decide,            \
-                                                                             decide_released_twice)           \
-                                                        X(exact_outcome, outcome,                             \
-                                                          outcome_any_uid) X(exact_outcome,                   \
-                                                                             outcome, outcome_no_nonce)       \
-                                                            X(exact_outcome, outcome, outcome_never_moves) X( \
-                                                                exact_outcome, outcome,                       \
-                                                                outcome_any_epoch)                            \
-                                                                X(exact_outcome, outcome,                     \
-                                                                  outcome_not_released)                       \
-                                                                    X(exact_outcome, outcome,                 \
-                                                                      outcome_404_settles)                    \
-                                                                        X(exact_instance_outcome,             \
-                                                                          instance_outcome,                   \
-                                                                          instance_any_process)               \
-                                                                            X(exact_instance_outcome,         \
-                                                                              instance_outcome,               \
-                                                                              instance_any_boot_time)         \
-                                                                                X(exact_instance_outcome,     \
-                                                                                  instance_outcome,           \
-                                                                                  instance_any_uid)           \
-                                                                                    X(exact_instance_outcome, \
-                                                                                      instance_outcome,       \
-                                                                                      instance_never_moves)
+/* clang-format off */
+#define EACH(X) \
+    X(exact_add, add, add_wraps) \
+    X(exact_add, add, add_one_end) \
+    X(exact_until, until, until_swapped) \
+    X(exact_until, until, until_no_guard) \
+    X(exact_until, until, until_wraps) \
+    X(exact_until, until, until_narrow) \
+    X(exact_until, until, until_of_nothing) \
+    X(exact_until, until, until_no_cap) \
+    X(exact_session_deadline, session_deadline, deadline_no_authority) \
+    X(exact_session_deadline, session_deadline, deadline_no_renewal) \
+    X(exact_session_deadline, session_deadline, deadline_no_claim) \
+    X(exact_session_deadline, session_deadline, deadline_no_service) \
+    X(exact_session_deadline, session_deadline, deadline_instance_lease) \
+    X(exact_session_deadline, session_deadline, deadline_row_lease) \
+    X(exact_session_deadline, session_deadline, deadline_claim_is_authority) \
+    X(exact_session_deadline, session_deadline, deadline_renewal_is_authority) \
+    X(exact_session_deadline, session_deadline, deadline_renewal_for_claim) \
+    X(exact_session_deadline, session_deadline, deadline_grant_is_guard) \
+    X(exact_session_deadline, session_deadline, deadline_service_is_authority) \
+    X(exact_session_deadline, session_deadline, deadline_guard_off_grant) \
+    X(exact_wait, wait, wait_down) \
+    X(exact_wait, wait, wait_no_lag) \
+    X(exact_wait, wait, wait_one_clock) \
+    X(exact_wait, wait, wait_wrong_sign) \
+    X(exact_wait, wait, wait_own_lease) \
+    X(exact_wait, wait, wait_no_margin) \
+    X(exact_wait, wait, wait_of_nonsense) \
+    X(exact_wait_end, wait_end, wait_end_unseen) \
+    X(exact_wait_end, wait_end, wait_end_now) \
+    X(exact_wait_end, wait_end, wait_end_wraps) \
+    X(exact_earlier_over, earlier_over, over_gap) \
+    X(exact_earlier_over, earlier_over, over_own) \
+    X(exact_earlier_over, earlier_over, over_swapped) \
+    X(exact_earlier_over, earlier_over, over_times_swapped) \
+    X(exact_earlier_over, earlier_over, over_never_waits) \
+    X(exact_earlier_over, earlier_over, over_at_once) \
+    X(exact_earlier_over, earlier_over, over_late) \
+    X(exact_earlier_over, earlier_over, over_low_bits) \
+    X(exact_generation, generation_cmp, generation_epoch_first) \
+    X(exact_generation, generation_cmp, generation_no_uid) \
+    X(exact_generation, generation_cmp, generation_no_counter) \
+    X(exact_generation, generation_cmp, generation_subtracts) \
+    X(exact_rv, rv_cmp, rv_text) \
+    X(exact_rv, rv_cmp, rv_64_bit) \
+    X(exact_rv, rv_cmp, rv_takes_all) \
+    X(exact_decide, decide, decide_any_epoch) \
+    X(exact_decide, decide, decide_any_lease) \
+    X(exact_decide, decide, decide_any_process) \
+    X(exact_decide, decide, decide_any_boot) \
+    X(exact_decide, decide, decide_any_node) \
+    X(exact_decide, decide, decide_any_instance_epoch) \
+    X(exact_decide, decide, decide_deleting) \
+    X(exact_decide, decide, decide_never_denied) \
+    X(exact_decide, decide, decide_dead_holder_denies) \
+    X(exact_decide, decide, decide_closed_denies) \
+    X(exact_decide, decide, decide_any_prefix) \
+    X(exact_decide, decide, decide_released_twice) \
+    X(exact_outcome, outcome, outcome_any_uid) \
+    X(exact_outcome, outcome, outcome_no_nonce) \
+    X(exact_outcome, outcome, outcome_never_moves) \
+    X(exact_outcome, outcome, outcome_any_epoch) \
+    X(exact_outcome, outcome, outcome_not_released) \
+    X(exact_outcome, outcome, outcome_404_settles) \
+    X(exact_instance_outcome, instance_outcome, instance_any_process) \
+    X(exact_instance_outcome, instance_outcome, instance_any_boot_time) \
+    X(exact_instance_outcome, instance_outcome, instance_any_uid) \
+    X(exact_instance_outcome, instance_outcome, instance_never_moves)
+/* clang-format on */
 
 #define SETTER(check, member, fn) SET(member, fn)
 #define ROW(check, member, fn) {#fn, check, set_##fn},

@@ -124,8 +124,7 @@ bool fnd_attachment_answer(struct fnd_core *c, const struct fnd_in *in)
     return false;
 }
 
-/* The instance that this attachment is for, when it is accepted in just the epoch that the attachment names.
- */
+/* The instance that this attachment is for, when it is accepted in just the epoch that the attachment names. */
 static bool instance_agrees(struct fnd_core *c, const struct contract_attachment *o)
 {
     const struct fnd_instance *i = fnd_instance_find(c, o->spec.instance.name);

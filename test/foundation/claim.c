@@ -57,8 +57,7 @@ static bool key_is(const struct contract_claim *a, const struct contract_claim *
            base_uuid_eq(&a->spec.lease_uuid, &b->spec.lease_uuid);
 }
 
-/* Who may say what was said tells whose news it is: accept and closure are logged when their landing is seen.
- */
+/* Who may say what was said tells whose news it is: accept and closure are logged when their landing is seen. */
 static void log_news(struct fnd_core *c, const struct fnd_claim *cl, const struct contract_claim *was,
                      bool same_uid)
 {
@@ -268,8 +267,7 @@ void fnd_claim_eval(struct fnd_core *c, unsigned i)
     if (cl->row.ask == FND_ASK_NONE && c->now < cl->row.retry_at) {
         fnd_wake(&wake, cl->row.retry_at);
     } else if (cl->row.ask == FND_ASK_NONE) {
-        /* An answer that was overtaken proved nothing: the first opening must not wait for the next interval.
-         */
+        /* An answer that was overtaken proved nothing: the first opening must not wait for the next interval. */
         if (v.may == FND_MAY_YES && !cl->kern.active && !cl->row.proof)
             cl->row.read = true;
         if (cl->row.read)

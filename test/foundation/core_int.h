@@ -236,16 +236,13 @@ enum fnd_news { FND_NEWS_OLD, FND_NEWS_SAME, FND_NEWS_CONTENT };
 enum fnd_news fnd_row_news(const struct fnd_row *r, const char *rv);
 /* After the content was copied: `key_same` says that uid, epoch and leaseUUID are those of before. */
 void fnd_row_applied(struct fnd_core *c, struct fnd_row *r, const char *rv, bool key_same);
-/* It left a collection at version `rv` ("" = unknown). Returns true when the content may be out of date now.
- */
+/* It left a collection at version `rv` ("" = unknown). Returns true when the content may be out of date now. */
 bool fnd_row_left(struct fnd_core *c, struct fnd_row *r, enum fnd_coll coll, const char *rv);
 void fnd_row_get(struct fnd_core *c, struct fnd_row *r, enum contract_kind kind);
-/* The object to be written, a copy of the row's, to be changed by the caller; NULL when the step has no room.
- */
+/* The object to be written, a copy of the row's, to be changed by the caller; NULL when the step has no room. */
 struct contract_object *fnd_row_put(struct fnd_core *c, struct fnd_row *r, enum fnd_ask ask,
                                     enum contract_kind kind, const void *obj, size_t size);
-/* An answer to the row's request, apart from its object. Returns true when the object in it is to be applied.
- */
+/* An answer to the row's request, apart from its object. Returns true when the object in it is to be applied. */
 bool fnd_row_answer(struct fnd_core *c, struct fnd_row *r, const struct fnd_in *in);
 /* The object of an answer, of version `rv`: true = newer than what is known, apply it. What is older proves
  * nothing and changes nothing; it is read again, and may show that the API server went back. */

@@ -263,8 +263,7 @@ Test(foundation_deadline, a_silent_claim_watch_ends_the_gate_within_the_lease)
 
     rig_open(&r);
     end = r.gate;
-    /* The instance renews and the service is moved on; the claim's proofs fail since no bookmark reaches R.
-     */
+    /* The instance renews and the service is moved on; the claim's proofs fail since no bookmark reaches R. */
     r.silent_held = true;
     r.bad_proofs = true;
     rig_run(&r, 60 * BASE_SEC, true);

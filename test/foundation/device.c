@@ -166,8 +166,7 @@ bool fnd_device_done(struct fnd_core *c, uint64_t op, bool ok)
     return false;
 }
 
-/* Deletes what nobody wants: devices of older epochs, of attachments that are gone, and strangers called hf*.
- */
+/* Deletes what nobody wants: devices of older epochs, of attachments that are gone, and strangers called hf*. */
 void fnd_device_eval(struct fnd_core *c)
 {
     if (!c->regressed_at &&

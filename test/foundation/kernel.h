@@ -21,8 +21,7 @@ struct kernel_config {
 };
 
 struct kernel;
-/* Default drop first, then the maps; takes up devices that are there. The texts name the flag and the remedy.
- */
+/* Default drop first, then the maps; takes up devices that are there. The texts name the flag and the remedy. */
 int kernel_new(struct kernel **ret, const struct kernel_config *cfg, struct base_err *err);
 /* Leaves everything in the kernel as it is. */
 struct kernel *kernel_free(struct kernel *k);

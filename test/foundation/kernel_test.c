@@ -447,8 +447,7 @@ Test(foundation_kernel, deleting_a_device_ends_every_descriptor)
     kernel_free(k);
 }
 
-/* Attaches as that uid, without any capability; 0 or errno. With `spite`, then clears persistence and leaves.
- */
+/* Attaches as that uid, without any capability; 0 or errno. With `spite`, then clears persistence and leaves. */
 static int as_uid(uid_t uid, const char *name, bool spite)
 {
     int status = 0;

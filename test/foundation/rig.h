@@ -81,8 +81,7 @@ void rig_list(struct rig *r);
 void rig_settle(struct rig *r);
 /* The driver says that the API server went back, and lists again. */
 void rig_regress(struct rig *r);
-/* Moves time on in steps to the core's own wake-ups and proofs. The agent renews every 10 s when `renewing`.
- */
+/* Moves time on in steps to the core's own wake-ups and proofs. The agent renews every 10 s when `renewing`. */
 void rig_run(struct rig *r, base_time by, bool renewing);
 /* rig_init, rig_list, and a claim of epoch 1 that is open. */
 void rig_open(struct rig *r);

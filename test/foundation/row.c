@@ -13,8 +13,7 @@ enum fnd_news fnd_row_news(const struct fnd_row *r, const char *rv)
         return FND_NEWS_CONTENT;
     if (cmp < 0)
         return FND_NEWS_OLD;
-    /* The version of a departure from one selector is the version of the content that another selector shows.
-     */
+    /* The version of a departure from one selector is the version of the content that another selector shows. */
     if (r->present && strcmp(r->content_rv, rv) == 0)
         return FND_NEWS_SAME;
     return FND_NEWS_CONTENT;

@@ -3,8 +3,7 @@
 
 /* A refusal is written when it has stood this long: instance, attachment and service may only be late. */
 #define REFUSE_AFTER BASE_SEC
-/* How long the status of a shut gate waits for the old device's deletion, to be one write with closedEpoch.
- */
+/* How long the status of a shut gate waits for the old device's deletion, to be one write with closedEpoch. */
 #define DEVICE_PATIENCE (500 * BASE_MS)
 
 static void gate(struct fnd_core *c, struct contract_claim *n, enum contract_gate_state state,

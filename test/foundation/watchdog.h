@@ -10,8 +10,7 @@
 
 /* Starts this program again as the watchdog. It outlives us. */
 int watchdog_start(const struct options *o, struct base_err *err);
-/* Is the watchdog. Ends when its foundation has gone and no route is left, or another foundation has its own.
- */
+/* Is the watchdog. Ends when its foundation has gone and no route is left, or another foundation has its own. */
 int watchdog_run(const struct options *o, struct loop_log *log, struct base_err *err);
 
 #endif

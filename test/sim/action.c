@@ -405,8 +405,7 @@ bool sim_claim_name(struct sim_world *w, int client, char name[CONTRACT_NAME_SIZ
     return true;
 }
 
-/* A write of somebody who is no process. One that the API server refuses would be a fault that does nothing.
- */
+/* A write of somebody who is no process. One that the API server refuses would be a fault that does nothing. */
 static void write_as_admin(struct sim_world *w, enum store_op op, const struct contract_object *o)
 {
     int rc = sim_api_admin(w, op, o, NULL);

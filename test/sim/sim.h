@@ -34,8 +34,7 @@
 
 struct sim_world;
 
-/* ---- clocks
- * -------------------------------------------------------------------------------------------------- */
+/* ---- clocks */
 struct sim_clock { /* boot = b0 + (t - t0) * (1 + ppm / 10^6) */
     base_time t0, b0;
     int64_t ppm;
@@ -46,8 +45,7 @@ base_time sim_boot(const struct sim_clock *c, base_time t);
 /* The first instant at which the clock shows at least `boot`. */
 base_time sim_real(const struct sim_clock *c, base_time boot);
 
-/* ---- events
- * -------------------------------------------------------------------------------------------------- */
+/* ---- events */
 enum sim_ev {
     SIM_EV_TICK = 1, /* a process asked to be woken */
     SIM_EV_ARRIVE,   /* a request reaches the API server */
@@ -92,8 +90,7 @@ struct sim_event {
     struct contract_object *object;
 };
 
-/* ---- processes
- * ------------------------------------------------------------------------------------------------ */
+/* ---- processes */
 struct sim_proof {
     bool used;
     uint64_t id;
@@ -149,7 +146,7 @@ struct sim_proc {
     struct sim_half *half;
     bool half_wanted;
     bool half_may; /* what it works on is one event for its core: it can stop in the middle of that */
-    bool late; /* carries out what was decided before a stop */
+    bool late;     /* carries out what was decided before a stop */
     base_time half_until;
     uint64_t prng, draws;
     base_time audit_fails, audit_slow, tun_fails, barrier_late;
@@ -318,7 +315,7 @@ struct sim_result {
         uint64_t hash[4]; /* by kind: machines race each other by milliseconds, each kind has its order */
         unsigned events, lost, ended;
     } others[SIM_CLIENTS];
-    base_time recovery; /* longest time from heal to forwarding */
+    base_time recovery;                 /* longest time from heal to forwarding */
     uint64_t cells[SESSION_CELL_WORDS]; /* of the agents' state x event tables: where an event came */
 };
 

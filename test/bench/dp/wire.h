@@ -20,8 +20,7 @@ struct bench_run { /* packets of one size, the last may be shorter; the next one
     unsigned n;
     uint8_t data[BENCH_RUN_BYTES + 2048];
 };
-/* The packet of `n` bytes at r->data + r->len belongs to it; sends what cannot wait (`most` are in one run).
- */
+/* The packet of `n` bytes at r->data + r->len belongs to it; sends what cannot wait (`most` are in one run). */
 void bench_run_add(struct bench_run *r, int fd, const struct sockaddr_in6 *to, size_t n, unsigned most);
 /* NULL `to`: the socket is connected. */
 void bench_run_flush(struct bench_run *r, int fd, const struct sockaddr_in6 *to);
