@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * session/core.c - the ownership core: memory, one step, drain, readiness, what people may look at.
+ * session/core.c - the ownership core: memory, one step, what people may look at.
  *
  * A step hands its event to the thing that it is for; then whatever has become due or was touched ("dirty")
  * is looked at again, as long as there is room for its effects. Deadlines and wake times follow from the
@@ -16,11 +16,6 @@
 /* the most that one thing adds when it is looked at */
 #define ROOM_FX 12
 #define ROOM_OBJECTS 2
-
-bool session_admitting(const struct session_core *c)
-{
-    return !c->draining && !(c->inst.state == INST_HELD && c->inst.row.meta.drain);
-}
 
 /* ---- memory */
 static int check_config(const struct session_config *cfg, struct base_err *err)
@@ -306,197 +301,6 @@ static void flow_event(struct session_core *c, uint64_t flow, bool stopped)
     session_dirty(c, session_entity_conn(c, n));
 }
 
-/* ---- drain and readiness */
-static void drain(struct session_core *c)
-{
-    if (c->draining)
-        return;
-    c->draining = true;
-    c->drain_by = base_time_add(c->now, SESSION_DRAIN_WAIT);
-    session_timer_set(&c->timers, ENTITY_DRAIN, c->drain_by);
-    if (c->inst.state == INST_HELD && c->inst.renew == RENEW_IDLE)
-        c->inst.renew_at = c->now; /* `draining` goes into the row */
-    session_inst_wake(c);
-    session_all_dirty(c);
-    for (uint32_t i = 0; i < c->guest_fresh; i++)
-        if (c->guest[i].used)
-            session_dirty(c, session_entity_guest(c, &c->guest[i]));
-    session_dirty(c, ENTITY_DRAIN);
-}
-
-void session_drain_settle(struct session_core *c)
-{
-    if (!c->draining || c->drained)
-        return;
-    if (c->now >= c->drain_by && !c->drain_gave_up && c->inst.state != INST_RELEASED) {
-        c->drain_gave_up = true; /* the process may go; what it held expires by itself */
-        session_trace(c, "instance", c->inst.name, "Draining", "Draining", "time", "DrainTimeout",
-                      c->inst.me.epoch, NULL, true);
-        session_timer_set(&c->timers, ENTITY_DRAIN, BASE_TIME_NEVER);
-        for (uint32_t i = 0; i < c->job_fresh; i++)
-            if (c->job[i].state != JOB_FREE)
-                session_dirty(c, session_entity_job(c, &c->job[i]));
-        session_inst_event(c, INST_EV_TIME, NULL);
-    }
-    if (c->inst.state != INST_RELEASED && c->inst.state != INST_RELEASING) {
-        uint32_t retired =
-            0; /* they wait for a data thread that does not answer; their routes are given back */
-        for (uint32_t i = 0; i < c->conn_fresh && c->busy > 0; i++)
-            retired += c->conn[i].used && c->conn[i].state == CONN_RETIRED;
-        if ((c->busy == retired && c->jobs_active == 0) || c->drain_gave_up)
-            session_inst_event(c, INST_EV_DRAINED, NULL);
-    }
-    if (c->inst.state == INST_RELEASED) {
-        c->drained = true;
-        session_timer_set(&c->timers, ENTITY_DRAIN, BASE_TIME_NEVER);
-        session_fx(c, SESSION_FX_DRAINED)->u.drained.all = !c->drain_gave_up;
-    }
-}
-
-static bool all_listed(const struct session_core *c, const char **ret_missing)
-{
-    for (enum contract_kind k = CONTRACT_INSTANCE; k <= CONTRACT_BINDING; k++) {
-        if (!c->listed[k]) {
-            *ret_missing = contract_kind_plural(k);
-            return false;
-        }
-    }
-    return true;
-}
-
-void session_condition(struct session_core *c)
-{
-    struct session_reason why = session_reason_of(WHY_NONE);
-    const char *missing = "", *name = "Ready", *text = "connectors are admitted";
-    bool ready = true, need = false, have = false;
-    for (uint32_t i = 0; i < c->cfg.max_attachments; i++) {
-        need = need || (c->att[i].used && c->att[i].needed);
-        have = have || (c->att[i].used && session_att_ready(c, &c->att[i]));
-    }
-    if (!c->started)
-        why = session_reason_of(WHY_STARTING);
-    else if (!session_admitting(c))
-        why = session_reason_of(WHY_DRAINING);
-    else if (!session_inst_ready(c))
-        why = session_reason_of(session_inst_why(c));
-    else if (!all_listed(c, &missing))
-        why = session_reason_of(WHY_NOT_LISTED);
-    else if (need && !have)
-        why = session_reason_of(WHY_ATTACHMENT_NOT_READY);
-    if (why.name) {
-        ready = false;
-        name = why.name;
-        text = why.text;
-    } else if (c->cfg.policy == SESSION_POLICY_DENY) { /* it works, and admits nobody: that is what it says */
-        name = authority_reason_name(AUTHORITY_DENY);
-        text = authority_reason_text(AUTHORITY_DENY);
-    } else if (!need) {
-        name = "NoService";
-        text = "no ProviderService of this provider: nobody can be admitted yet";
-    }
-    if (c->cond_ready == ready && strcmp(c->cond_reason, name) == 0)
-        return;
-    c->cond_ready = ready;
-    c->cond_reason = name;
-    struct session_fx *fx = session_fx(c, SESSION_FX_CONDITION);
-    fx->u.condition.ready = ready;
-    (void)base_fmt(fx->u.condition.reason, sizeof fx->u.condition.reason, "%s", name);
-    (void)base_fmt(fx->u.condition.message, sizeof fx->u.condition.message, "%s%s%s", text,
-                   missing[0] ? ": " : "", missing);
-}
-
-/* ---- requests */
-static enum authority_reason identity_reason(enum session_identity id)
-{
-    switch (id) {
-    case SESSION_ID_URI:
-    case SESSION_ID_TOKEN:
-        return AUTHORITY_OK;
-    case SESSION_ID_NONE:
-        return AUTHORITY_NO_IDENTITY;
-    case SESSION_ID_MANY:
-        return AUTHORITY_MANY_IDENTITIES;
-    case SESSION_ID_ABSENT:
-        return AUTHORITY_NO_CREDENTIALS;
-    case SESSION_ID_BAD_TOKEN:
-        return AUTHORITY_BAD_TOKEN;
-    case SESSION_ID_BAD:
-        break;
-    }
-    return AUTHORITY_BAD_IDENTITY;
-}
-
-struct session_reason session_authenticate(struct session_core *c, const struct session_wait *w,
-                                           struct session_conn **ret)
-{
-    *ret = NULL;
-    uint32_t slot;
-    unsigned found = authority_index_find(c->identities, w->digest, &slot);
-    if (found == 0)
-        return c->bindings_overflow ? session_reason_of(WHY_TOO_MANY_BINDINGS)
-                                    : session_reason_auth(AUTHORITY_NO_BINDING);
-    if (found > 1 && !base_mutant("identity.ambiguous"))
-        return session_reason_auth(AUTHORITY_AMBIGUOUS);
-    struct session_conn *n = &c->conn[slot];
-    *ret = n;
-    enum authority_reason r = authority_check_binding(&n->b, w->digest);
-    if (r != AUTHORITY_OK)
-        return session_reason_auth(r);
-    const struct session_service *s = session_service_of(c, n);
-    r = authority_check_service(s ? &s->s : NULL, &n->b, c->cfg.provider, c->now);
-    bool open = n->state == CONN_FORWARDING;
-    if (r != AUTHORITY_OK && (open || (r != AUTHORITY_NO_SERVICE && r != AUTHORITY_SERVICE_EXPIRED)))
-        return session_reason_auth(r); /* the other two may have changed: READING asks again */
-    if (s && authority_check_target(&s->s, w->any_target, &w->target) != AUTHORITY_OK)
-        return session_reason_auth(AUTHORITY_TARGET);
-    if (!session_admitting(c))
-        return session_reason_of(WHY_DRAINING);
-    return session_reason_of(WHY_NONE);
-}
-
-/* What can be said of a request before anybody is asked who it is. */
-static struct session_reason first_look(struct session_core *c, const struct session_request *rq,
-                                        struct session_wait *w)
-{
-    if (c->cfg.policy == SESSION_POLICY_DENY && !base_mutant("policy.deny"))
-        return session_reason_auth(AUTHORITY_DENY);
-    enum authority_reason r = identity_reason(rq->identity);
-    if (r == AUTHORITY_OK && rq->identity == SESSION_ID_URI &&
-        authority_identity_check(CONTRACT_IDENTITY_URI, base_str_of(rq->uri), NULL) != BASE_OK &&
-        !base_mutant("identity.normal"))
-        r = AUTHORITY_BAD_IDENTITY;
-    if (r != AUTHORITY_OK)
-        return session_reason_auth(r);
-    if (!c->started || !c->listed[CONTRACT_BINDING])
-        return session_reason_of(WHY_NOT_LISTED);
-    if (rq->identity == SESSION_ID_TOKEN) {
-        w->identity_kind = CONTRACT_IDENTITY_USER;
-        w->standing.token = true;
-        return session_reason_of(WHY_NONE);
-    }
-    w->identity_kind = CONTRACT_IDENTITY_URI;
-    (void)base_copy(w->identity, sizeof w->identity, rq->uri);
-    return session_reason_of(
-        authority_digest(w->digest, CONTRACT_IDENTITY_URI, rq->uri) == BASE_OK ? WHY_NONE : WHY_BUSY);
-}
-
-int session_request(struct session_core *c, const struct session_request *rq)
-{
-    struct session_wait w = {.flow = rq->flow,
-                             .since = c->now,
-                             .transport = rq->transport,
-                             .any_target = rq->any_target,
-                             .target = rq->target,
-                             .correlation = rq->correlation};
-    (void)base_copy(w.credential_id, sizeof w.credential_id, rq->credential_id);
-    struct session_reason why = first_look(c, rq, &w);
-    if (why.name)
-        session_refuse(c, NULL, w.flow, why, 0, &w.correlation, w.credential_id);
-    else
-        session_door(c, &w);
-    return BASE_OK;
-}
-
 /* ---- one step */
 static void look_at(struct session_core *c, uint32_t e)
 {
@@ -625,7 +429,7 @@ static void dispatch(struct session_core *c, const struct session_in *in)
         session_all_dirty(c);
         break;
     case SESSION_EV_DRAIN:
-        drain(c);
+        session_drain(c);
         break;
     case SESSION_EV_AUTHORITY:
         told(c, in);

@@ -721,10 +721,13 @@ base_time session_report_wake(const struct session_conn *n);
 /* The binding as a status write names it: everything that the write does not mean stays. */
 void session_binding_object(const struct session_conn *n, struct contract_binding *ret);
 
-/* ---- drain.c, request.c */
+/* ---- drain.c */
 bool session_admitting(const struct session_core *c);
+void session_drain(struct session_core *c);
 void session_drain_settle(struct session_core *c);
 void session_condition(struct session_core *c);
+
+/* ---- request.c */
 int session_request(struct session_core *c, const struct session_request *rq);
 /* Policy, identity, binding, service, target, drain: may it be asked for at all? */
 struct session_reason session_authenticate(struct session_core *c, const struct session_wait *w,
