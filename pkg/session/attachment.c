@@ -5,7 +5,8 @@
  *
  * Level-triggered: session_att_settle looks at the row, the instance and the device and does the one thing
  * that is missing. NONE -> WRITING (create, or update to this instance epoch, or delete of another
- * instance's) -> ACCEPTING (the foundation) -> OPENING (the device) -> READY; RETRY after a failure. A device
+ * instance's or a later epoch's) -> ACCEPTING (the foundation) -> OPENING (the device) -> READY; RETRY after
+ * a failure. A device
  * belongs to one instance epoch: when the instance ends, the descriptor is closed and nothing of it is used
  * again.
  */
@@ -144,11 +145,26 @@ static bool of_another(const struct session_core *c, const struct session_attach
     return a->have_row && !base_uuid_eq(&a->row.spec.instance.uid, &c->inst.me.instance_uid);
 }
 
+/* For an epoch of this instance that is above this process's: a successor's, or one of a history that is gone (a
+ * write that landed late after an etcd restore). The epoch in it never goes back, so that it has to go, too. */
+static bool of_later_epoch(const struct session_core *c, const struct session_attachment *a)
+{
+    return a->have_row && !of_another(c, a) && a->row.spec.instance_epoch > c->inst.me.epoch &&
+           !base_mutant("attachment.later-epoch");
+}
+
+/* A successor takes the instance first: a renewal that was sent after the row was seen, and landed, says that
+ * there is none. */
+static bool may_be_a_successors(const struct session_core *c, const struct session_attachment *a)
+{
+    return of_later_epoch(c, a) && c->inst.renewed <= a->row_at && !base_mutant("attachment.successor");
+}
+
 static void write_row(struct session_core *c, struct session_attachment *a)
 {
     struct contract_object *o;
     uint32_t me = session_entity_att(c, a);
-    if (of_another(c, a)) {
+    if (of_another(c, a) || of_later_epoch(c, a)) {
         if (a->displaced == 0)
             a->displaced = 1;
         a->ask = session_write(c, me, SESSION_FX_DELETE, CONTRACT_ATTACHMENT, NULL, false, &o);
@@ -233,6 +249,8 @@ void session_att_settle(struct session_core *c, struct session_attachment *a)
             await_foundation(c, a, "Deleting"); /* until it is gone */
         else if (contested(c, a))
             retry(c, a, "Contested", session_backoff(c, a->displaced++));
+        else if (may_be_a_successors(c, a))
+            retry(c, a, "LaterEpoch", SESSION_RETRY_MAX); /* until the next renewal has landed, or not */
         else
             write_row(c, a);
     } else if (device_lost(c, a)) {

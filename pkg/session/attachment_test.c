@@ -225,3 +225,54 @@ Test(session_attachment, what_goes_while_the_record_is_on_its_way)
         world_free(w);
     }
 }
+
+static struct contract_object *for_epoch(struct world *w, int64_t epoch)
+{
+    struct contract_object *a = world_get(w, "masque.edge1.vpc-a");
+    a->u.attachment.spec.instance_epoch = epoch;
+    world_touch(w, a);
+    return a;
+}
+
+/* The simulator's seed 23347047: etcd was restored to a state before this instance's epochs 2 and 3, and then a
+ * write of epoch 3 arrived a second time and landed on the restored row. Epochs never go back in it. */
+Test(session_attachment, one_of_an_epoch_that_no_process_has_is_made_again)
+{
+    struct world *w = world_usual(1);
+    struct w_node *n = &w->node[0];
+    struct base_uuid uid = for_epoch(w, 7)->u.meta.uid;
+    base_time renewed = n->core->inst.renewed;
+    while (n->core->inst.renewed == renewed) {
+        world_run(w, 10 * W_MS);
+        cr_assert(base_uuid_eq(&world_get(w, "masque.edge1.vpc-a")->u.meta.uid, &uid) ||
+                      n->core->inst.renewed != renewed,
+                  "not before a renewal has landed");
+    }
+    cr_assert(n->core->inst.state == INST_HELD);
+    world_run(w, 2 * W_SEC);
+    struct contract_object *a = world_get(w, "masque.edge1.vpc-a");
+    cr_assert_not(base_uuid_eq(&a->u.meta.uid, &uid));
+    cr_assert_eq(a->u.attachment.spec.instance_epoch, 1);
+    cr_assert(n->ready, "%s", n->ready_reason);
+    cr_assert_eq(world_session(w, 0)->status, 200);
+    world_free(w);
+}
+
+/* A successor's: its instance has landed, and this process, which does not know yet, leaves it alone. */
+Test(session_attachment, one_of_a_successor_is_left_alone)
+{
+    struct world *w = world_usual(1);
+    struct w_node *n = &w->node[0];
+    n->watch_silent[CONTRACT_INSTANCE] = true;
+    world_take_instance(w);
+    struct base_uuid uid = for_epoch(w, 2)->u.meta.uid;
+    unsigned writes = n->writes[CONTRACT_ATTACHMENT];
+    cr_assert_eq(n->core->inst.state, INST_HELD);
+    while (n->core->inst.state == INST_HELD)
+        world_run(w, 10 * W_MS);
+    cr_assert_eq(n->writes[CONTRACT_ATTACHMENT], writes);
+    struct contract_object *a = world_get(w, "masque.edge1.vpc-a");
+    cr_assert(base_uuid_eq(&a->u.meta.uid, &uid));
+    cr_assert_eq(a->u.attachment.spec.instance_epoch, 2);
+    world_free(w);
+}
