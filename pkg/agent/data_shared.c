@@ -11,9 +11,10 @@
 #include "tun/prefix.h"
 
 /* A prefix has a bucket of WAYS words, two of them in use on average when the table is full. A word is 0
- * (free), or the upper 56 bits of the prefix's keyed hash and the thread's number + 1. One word holds it all,
- * so that no reader ever sees half a change. */
-enum { WAYS = 16, PREFIX_LEN = 96, THREAD_BITS = 8, THREADS = 64, MAX_PREFIXES = 1 << 21 };
+ * (free), or the upper 56 bits of the prefix's keyed hash and the thread's number + 1, with CLAIMING set until
+ * it is known that no other thread claims it, too. One word holds it all, so that no reader ever sees half a
+ * change. */
+enum { WAYS = 16, PREFIX_LEN = 96, THREAD_BITS = 8, THREADS = 64, CLAIMING = 1 << 7, MAX_PREFIXES = 1 << 21 };
 
 struct bucket {
     _Atomic uint64_t word[WAYS];
@@ -91,13 +92,12 @@ int agent_shared_claim(struct agent_shared *s, const struct base_prefix *p, unsi
     for (unsigned i = 0; i < WAYS; i++) {
         uint64_t none = 0;
 
-        if (!atomic_compare_exchange_strong(&w[i], &none, word))
+        if (!atomic_compare_exchange_strong(&w[i], &none, word | CLAIMING))
             continue;
         /* Of two that claim at once, the later one to get here sees both words: they cannot both stay. */
-        if (count(w, h) == 1)
-            return BASE_OK;
-        atomic_store(&w[i], 0);
-        return BASE_EEXIST;
+        bool alone = count(w, h) == 1;
+        atomic_store(&w[i], alone ? word : 0);
+        return alone ? BASE_OK : BASE_EEXIST;
     }
     return BASE_EFULL;
 }
@@ -129,7 +129,7 @@ unsigned agent_shared_owner(const struct agent_shared *s, const uint8_t addr[16]
     w = bucket_of(s, h);
     for (unsigned i = 0; i < WAYS; i++) {
         word = atomic_load_explicit(&w[i], memory_order_acquire);
-        if (same(word, h))
+        if (same(word, h) && !(word & CLAIMING)) /* one that claims may come to nothing, beside the owner's */
             return (unsigned)(word & ((1u << THREAD_BITS) - 1)) - 1;
     }
     return AGENT_NOBODY;
