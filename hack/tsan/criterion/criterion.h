@@ -73,6 +73,8 @@ __attribute__((unused)) static void crx_fail(bool fatal, const char *file, int l
 #define cr_expect_lt(a, b, ...) CRX(false, (a) < (b), #a " < " #b __VA_OPT__(, ) __VA_ARGS__)
 #define cr_assert_leq(a, b, ...) CRX(true, (a) <= (b), #a " <= " #b __VA_OPT__(, ) __VA_ARGS__)
 #define cr_expect_leq(a, b, ...) CRX(false, (a) <= (b), #a " <= " #b __VA_OPT__(, ) __VA_ARGS__)
+#define cr_assert_float_eq(a, b, within, ...)                                                                \
+    CRX(true, (a) - (b) <= (within) && (b) - (a) <= (within), #a " is about " #b __VA_OPT__(, ) __VA_ARGS__)
 #define cr_assert_gt(a, b, ...) CRX(true, (a) > (b), #a " > " #b __VA_OPT__(, ) __VA_ARGS__)
 #define cr_expect_gt(a, b, ...) CRX(false, (a) > (b), #a " > " #b __VA_OPT__(, ) __VA_ARGS__)
 #define cr_assert_geq(a, b, ...) CRX(true, (a) >= (b), #a " >= " #b __VA_OPT__(, ) __VA_ARGS__)
