@@ -10,10 +10,11 @@
  * one.
  *
  * Control calls these functions from its own thread only. An order never waits: it is pushed to the ring
- * (BASE_EFULL when that is full, which the caller treats as a stalled data thread). Four orders are kept
- * then, and sent when there is room: close, drain, reload and limits; see agent_data_retry. Reports come back
- * through `report`, called on the control thread by agent_data_drain when agent_data_fd is readable. Fence
- * slots are written by control directly, without an order: a cutoff never waits for the data thread.
+ * (BASE_EFULL when that is full, which the caller treats as a stalled data thread). Five orders are kept
+ * then, and sent when there is room: close, the end of a TUN, drain, reload, limits; see agent_data_retry.
+ * Reports come back through `report`, called on the control thread by agent_data_drain when agent_data_fd is
+ * readable. Fence slots are written by control directly, without an order: a cutoff never waits for the data
+ * thread.
  */
 #ifndef AGENT_DATA_H
 #define AGENT_DATA_H

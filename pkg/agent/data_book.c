@@ -2,7 +2,8 @@
  *
  * data_book.c - control's book of TUNs when there are several data threads. Each thread has a queue of its
  * own; to the caller a TUN is one thing: it is open when all have taken theirs, lost when one lost its own,
- * closed when all have closed. With one thread there is no book: the thread's reports are the caller's.
+ * closed when all have closed. With one thread the thread's reports are the caller's, and the book has only
+ * closes that it had no room for.
  */
 #include "agent/data_int.h"
 
@@ -113,9 +114,13 @@ int agent_book_close(struct agent_data *d, uint32_t tun_id)
 {
     struct agent_book_tun *b = d->n == 1 ? NULL : find(d, tun_id);
 
-    if (!b)
-        return agent_data_push(d->at[0],
-                               &(struct agent_order){.kind = AGENT_ORDER_TUN_CLOSE, .tun_id = tun_id});
+    if (!b && agent_data_push(d->at[0], &(struct agent_order){.kind = AGENT_ORDER_TUN_CLOSE,
+                                                              .tun_id = tun_id}) == BASE_OK)
+        return BASE_OK;
+    if (!b && (d->n > 1 || !(b = add(d, tun_id))))
+        return BASE_EFULL;
+    if (d->n == 1)
+        b->have = 1;
     b->closing = true;
     return ask(d, b) ? BASE_OK : BASE_EFULL;
 }
@@ -124,11 +129,15 @@ bool agent_book_retry(struct agent_data *d)
 {
     bool waits = false;
 
-    for (uint32_t i = 0; d->n > 1 && i < AGENT_TUNS_MAX; i++) {
+    for (uint32_t i = 0; i < AGENT_TUNS_MAX; i++) {
         struct agent_book_tun *b = &d->book.at[i];
+        bool asked = true;
 
         if (b->used && (b->closing || b->lost || (b->code != BASE_OK && b->answers == 0)))
-            waits |= !ask(d, b);
+            asked = ask(d, b);
+        waits |= !asked;
+        if (d->n == 1 && asked)
+            b->used = false;
     }
     return waits;
 }

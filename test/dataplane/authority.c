@@ -498,6 +498,7 @@ static void orders_are_kept(struct rig *r)
     CHECK(r, rig_fill_orders(r, last) > 500, "orders");
     CHECK(r, agent_data_close(r->d, flow) == BASE_EFULL, "there was room for a close");
     CHECK(r, agent_data_drain(r->d) == BASE_EFULL, "there was room for a drain");
+    CHECK(r, agent_data_tun_close(r->d, 1) == BASE_EFULL, "there was room for a device's end");
     CHECK(r, agent_data_retry(r->d), "there was room after all");
     rig_run(r, 20 * BASE_MS);
     for (unsigned i = 0; i < r->n_seen; i++)
@@ -505,6 +506,7 @@ static void orders_are_kept(struct rig *r)
     rig_helper(r, "resume");
     CHECK(r, rig_wait(r, AGENT_REPORT_ENDED, flow, NULL), "the session was never closed");
     CHECK(r, rig_wait(r, AGENT_REPORT_DRAINED, 0, NULL), "never drained");
+    CHECK(r, rig_wait(r, AGENT_REPORT_TUN_CLOSED, 0, NULL), "the device was never closed");
     CHECK(r, !agent_data_retry(r->d), "something is still kept");
 }
 

@@ -134,6 +134,7 @@ mutant 'threads: strangers push out packets' unit:agent:agent_data_mail pkg/agen
 mutant 'threads: two at once pass the limit of a tenant' unit:agent:agent_data_shared pkg/agent/data_shared.c 'if (x && limit > 0 && n >= limit)' 'if (false)'
 f=pkg/agent/data.c
 mutant 'threads: a close that finds no room is lost' orders-are-kept $f 'd->closes[d->n_closes++] = flow;' '{}'
+mutant 'threads: the end of a TUN that finds no room is lost' orders-are-kept pkg/agent/data_book.c 'if (b->used && (b->closing ||' 'if (b->used && (false ||'
 mutant 'threads: an order for all that finds no room is lost' orders-are-kept $f 'owed |= push_to_those(d, (enum agent_for_all)i) != BASE_OK;' '{}'
 mutant 'threads: drained when one is' orders-are-kept $f 'return d->drained == all_threads(d);' 'return true;'
 f=pkg/agent/data_loop.c
@@ -141,7 +142,8 @@ mutant 'threads: what was carried through a gap passes' gap-and-what-was-carried
 mutant 'threads: a stopped session is admitted' stopped-while-it-waits $f 'f && f->state == AGENT_FLOW_ASKED' 'f'
 f=pkg/agent/data_flows.c
 mutant 'threads: two sessions with one prefix' moves $f 't->own ? BASE_OK : agent_shared_claim(t->shared, &a->prefix, t->thread)' '((void)agent_shared_claim(t->shared, &a->prefix, t->thread), BASE_OK)'
-mutant 'threads: of two claims both stay' unit:agent:agent_data_shared pkg/agent/data_shared.c 'if (count(w, h) == 1)' 'if (true)'
+mutant 'threads: of two claims both stay' unit:agent:agent_data_shared pkg/agent/data_shared.c 'bool alone = count(w, h) == 1;' 'bool alone = true;'
+mutant 'threads: a claim that may come to nothing is the owner'\''s' unit:agent:agent_data_shared pkg/agent/data_shared.c 'word | CLAIMING)' 'word)'
 f=pkg/masque/h3_udp.c
 mutant 'threads: another process joins the sockets' 'unit:masque:masque_h3_threads' $f 'if (t->index > 0) {' '{'
 mutant 'threads: the kernel picks by address' 'unit:masque:masque_h3_threads' $f 'if (t->count > 1 && t->index == t->count - 1)' 'if (false)'
