@@ -347,10 +347,16 @@ static int push(struct agent_data *d, const struct agent_order *o)
 /* ---- orders that must not be lost: who has no room for one gets it later ---- */
 static int push_to_those(struct agent_data *d, enum agent_for_all what)
 {
-    struct agent_order o = {.kind = what == AGENT_FOR_ALL_DRAIN    ? AGENT_ORDER_DRAIN
-                                    : what == AGENT_FOR_ALL_RELOAD ? AGENT_ORDER_RELOAD
-                                                                   : AGENT_ORDER_LIMITS};
+    static const enum agent_order_kind kinds[AGENT_FOR_ALL_N] = {
+        [AGENT_FOR_ALL_DRAIN] = AGENT_ORDER_DRAIN,
+        [AGENT_FOR_ALL_RELOAD] = AGENT_ORDER_RELOAD,
+        [AGENT_FOR_ALL_LIMITS] = AGENT_ORDER_LIMITS,
+    };
+    struct agent_order o;
 
+    if (d->owed[what] == 0)
+        return BASE_OK;
+    o = (struct agent_order){.kind = kinds[what]};
     if (what == AGENT_FOR_ALL_LIMITS)
         o.limits = d->limits; /* the last ones that were given */
     for (unsigned i = 0; i < d->n; i++) {

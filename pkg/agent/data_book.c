@@ -131,12 +131,12 @@ bool agent_book_retry(struct agent_data *d)
 
     for (uint32_t i = 0; i < AGENT_TUNS_MAX; i++) {
         struct agent_book_tun *b = &d->book.at[i];
-        bool asked = true;
 
-        if (b->used && (b->closing || b->lost || (b->code != BASE_OK && b->answers == 0)))
-            asked = ask(d, b);
-        waits |= !asked;
-        if (d->n == 1 && asked)
+        if (!b->used || !(b->closing || b->lost || (b->code != BASE_OK && b->answers == 0)))
+            continue;
+        if (!ask(d, b))
+            waits = true;
+        else if (d->n == 1)
             b->used = false;
     }
     return waits;

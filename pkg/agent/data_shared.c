@@ -189,13 +189,16 @@ bool agent_tenant_packet(struct agent_tenant *x, const struct agent_tenant_limit
 
 bool agent_tenant_add(struct agent_tenant *x, uint32_t limit)
 {
-    uint32_t n = x ? atomic_load_explicit(&x->flows, memory_order_relaxed) : 0;
+    uint32_t n;
 
+    if (!x)
+        return true;
+    n = atomic_load_explicit(&x->flows, memory_order_relaxed);
     do {
-        if (x && limit > 0 && n >= limit)
+        if (limit > 0 && n >= limit)
             return false;
-    } while (x && !atomic_compare_exchange_weak_explicit(&x->flows, &n, n + 1, memory_order_relaxed,
-                                                         memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&x->flows, &n, n + 1, memory_order_relaxed,
+                                                    memory_order_relaxed));
     return true;
 }
 

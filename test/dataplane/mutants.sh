@@ -131,10 +131,10 @@ mutant 'threads: mail waits until something else happens' carried $f 'else if (a
 mutant 'threads: what was posted too late passes' posted-late $f 'if (d->beat - is.at > d->gap)' 'if (false)'
 mutant 'threads: a letter for the session before reaches the next' letter-for-the-session-before pkg/agent/data_path.c ' || l->at <= f->opened' ''
 mutant 'threads: strangers push out packets' unit:agent:agent_data_mail pkg/agent/data_mail.c 'l->kind == AGENT_LETTER_DATAGRAM ? room / 2 : room' 'room'
-mutant 'threads: two at once pass the limit of a tenant' unit:agent:agent_data_shared pkg/agent/data_shared.c 'if (x && limit > 0 && n >= limit)' 'if (false)'
+mutant 'threads: two at once pass the limit of a tenant' unit:agent:agent_data_shared pkg/agent/data_shared.c 'if (limit > 0 && n >= limit)' 'if (false)'
 f=pkg/agent/data.c
 mutant 'threads: a close that finds no room is lost' orders-are-kept $f 'd->closes[d->n_closes++] = flow;' '{}'
-mutant 'threads: the end of a TUN that finds no room is lost' orders-are-kept pkg/agent/data_book.c 'if (b->used && (b->closing ||' 'if (b->used && (false ||'
+mutant 'threads: the end of a TUN that finds no room is lost' orders-are-kept pkg/agent/data_book.c '!(b->closing ||' '!(false ||'
 mutant 'threads: an order for all that finds no room is lost' orders-are-kept $f 'owed |= push_to_those(d, (enum agent_for_all)i) != BASE_OK;' '{}'
 mutant 'threads: drained when one is' orders-are-kept $f 'return d->drained == all_threads(d);' 'return true;'
 f=pkg/agent/data_loop.c
