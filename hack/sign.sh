@@ -20,11 +20,11 @@ case $1 in sign | verify) ;; *) usage ;; esac
 [[ $reference =~ ^[a-z0-9]([a-z0-9._-]*[a-z0-9])?(:[0-9]+)?(/[a-z0-9]([a-z0-9._-]*[a-z0-9])?)+$ ]] ||
     die "reference '$reference' is not a repository's name (registry.example/holdfast-agent, without tag and digest)"
 [ -r "$key" ] || die "key '$key' cannot be read"
-index=$(tar -xOf "$archive" index.json 2>/dev/null || tar -xOf "$archive" ./index.json 2>/dev/null) || die "archive '$archive' is no OCI archive: it has no index.json"
+member() { tar -xOf "$archive" "$1" 2>/dev/null || tar -xOf "$archive" "./$1" 2>/dev/null; }
+index=$(member index.json) || die "archive '$archive' is no OCI archive: it has no index.json"
 digest=$(jq -er 'if (.manifests | length) == 1 then .manifests[0].digest else empty end' <<<"$index") || die "archive '$archive' has not exactly one image"
 [[ $digest =~ ^sha256:[0-9a-f]{64}$ ]] || die "archive '$archive': digest '$digest' is not sha256:HEX"
-blob=blobs/sha256/${digest#sha256:}
-real=$({ tar -xOf "$archive" "$blob" 2>/dev/null || tar -xOf "$archive" "./$blob" 2>/dev/null; } | sha256sum | cut -d' ' -f1)
+real=$(member "blobs/sha256/${digest#sha256:}" | sha256sum | cut -d' ' -f1) || true # none: another sum
 [ "sha256:$real" = "$digest" ] || die "archive '$archive': its manifest is not what its index names ($digest)"
 payload=${archive%.tar}.payload.json signature=${archive%.tar}.sig
 wanted() {

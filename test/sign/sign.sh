@@ -62,6 +62,9 @@ blob=$(find a.tar.d/blobs -type f)
 printf '{"schemaVersion":2,"a":2}' >"$blob"
 tar -C a.tar.d -cf a.tar .
 check "an archive whose manifest was changed under its digest" refused "is not what its index names" verify a.tar $name k.pub
+rm "$blob"
+tar -C a.tar.d -cf a.tar .
+check "an archive without the manifest that its index names" refused "is not what its index names" verify a.tar $name k.pub
 printf '{"manifests":[]}' >b.tar.d/index.json
 tar -C b.tar.d -cf b.tar .
 check "an archive without an image" refused "has not exactly one image" sign b.tar $name k
