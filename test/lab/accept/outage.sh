@@ -27,6 +27,18 @@ two_connectors() {
     done
 }
 
+# The API server stands still, and goes on; sets stopped, back.
+api_stop() {
+    stopped=$(now_ns)
+    kill -STOP "$(<"$D/api/apiserver.pid")"
+    moment "API server stopped" "$stopped"
+}
+api_go_on() {
+    back=$(now_ns)
+    kill -CONT "$(<"$D/api/apiserver.pid")"
+    moment "API server goes on" "$back"
+}
+
 # ended_and_back NAME N SINCE BACK [MS [MS]]: connector N's traffic ended by the lease, or within MS, and is back soon after BACK.
 ended_and_back() {
     local c last both

@@ -3,13 +3,8 @@
 # report_test.sh: the runner's verdicts, and what tells packets that must not be, on files made here: no lab is started.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-export SCENARIO_DIR=$tmp/lab KNOWN_LIMITS=$tmp/limits.md
-mkdir -p "$tmp"/{lab/log,out/runs}
-: >"$KNOWN_LIMITS"
-# shellcheck source=test/lab/scenarios/lib.sh
-. "$here/../scenarios/lib.sh"
+# shellcheck source=test/lab/lib/offline.sh
+. "$here/../lib/offline.sh"
 
 # ---- packets: edge1 renewed at 1 and 4 s (L 10 s) and holds epoch 1; edge2 at 5 s, and holds epoch 2 from 20 s on -------------
 renewal() { printf '%s000000000 {"type":"MODIFIED","object":{"spec":{"nodeName":"%s","leaseDurationSeconds":10,"renew":{"bootTimeMicros":%s000000}}}}\n' "$1" "$2" "$1"; }

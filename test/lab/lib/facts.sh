@@ -115,6 +115,8 @@ eventfds() {
     while read -r x; do sum=$((sum + 16#$x)); done < <(awk '$1 == "eventfd-count:" {print $2}' "/proc/$(cut -d' ' -f1 "$D/run/$1.$2.pid")/fdinfo"/*)
     printf '%d' "$sum"
 }
+# asked BEFORE: edge1's data threads have told its control thread something since their eventfds had that sum; for await.
+asked() { [ "$(eventfds edge1 agent)" -gt "$1" ] && now_ns; }
 # switches FILE...: from lines "time key", in any order: how often does the key change from one moment to the next?
 switches() { sort -n "$@" | awk 'k != "" && $2 != k {n++} {k = $2} END {print n + 0}'; }
 

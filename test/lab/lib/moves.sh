@@ -76,3 +76,11 @@ move() {
     printf '      %s, %s: gap up %s ms, down %s ms; of the old edge after the first of the new one: %s packets (the last after %s ms); both hold: %s ms; out of an edge that does not: %s packets\n' \
         "$1" "$2" "$3" "$4" "${5% *}" "${5#* }" "$6" "$7"
 }
+
+# move_of_edges WHAT EVENT GAP-UP GAP-DOWN OLD NEW SINCE UNTIL: the same of Holdfast, from edge OLD to edge NEW, by the lab's capture and the
+# foundations' gates.
+move_of_edges() {
+    gate_times >"$D/gates.txt"
+    move "Holdfast, $1" "$2" "$3" "$4" "$(old_after_new "${5#edge}" "${6#edge}" "$7" "$8" "$D/log/cap.csv")" "$(both_hold "$7" "$8" <"$D/gates.txt")" \
+        "$(not_held "$7" "$8" "$D/gates.txt" "$D/log/cap.csv")"
+}

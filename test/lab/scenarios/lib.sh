@@ -152,6 +152,11 @@ traffic() {
     done
     "$LAB" run "$D" vpc send "$PROBE" send --bind fd20::10 --to "$1" --port 7000 --interval "${TRAFFIC_US:-4000}" --stream 9
 }
+# traffic_on: traffic to client's address, unless it runs already: later sessions have the same address.
+traffic_on() {
+    [ -n "${traffic_is_on:-}" ] || traffic "$(address_of client)"
+    traffic_is_on=1
+}
 # flows CLIENT SINCE [SECONDS]: packets sent since then pass in both directions; prints the later of the two first arrivals.
 flows() {
     local up down

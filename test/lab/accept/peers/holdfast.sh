@@ -21,15 +21,13 @@ kill_agent() { "$LAB" kill -KILL "$D" agent edge1; }
 again() { "$LAB" start "$D" agent edge1; }
 dark() { silence edge1; }
 light() { unsilence edge1; }
-sending=''
 # moved TRANSPORT WORDS FAULT HEAL SECONDS
 moved() {
     local t=$1 words="$2" mark until up down
     mark=$(now_ns)
     "$LAB" start "$D" connector client site-1 -transport "$t" -idle 1s -dial-timeout 300ms -edges "edge1=[fd00:c::1]:4433,edge2=[fd00:c::2]:4433"
     check "$t, $words: the connector has a session on edge1" session_up client edge1 "$mark"
-    [ -n "$sending" ] || traffic "$(address_of client)"
-    sending=1
+    traffic_on
     check "$t, $words: packets flow" flows client "$(now_ns)"
     pause_random 500 3000
     mark=$(now_ns)
@@ -42,9 +40,7 @@ moved() {
     $4
     up=$(gap "$D/log/to-vpc.csv" 1 "$mark" "$until") || up='?'
     down=$(gap "$D/log/to-client.csv" 9 "$mark" "$until") || down='?'
-    gate_times >"$D/gates.txt"
-    move "Holdfast, $t" "$words" "$up" "$down" "$(old_after_new 1 2 "$mark" "$until" "$D/log/cap.csv")" "$(both_hold "$mark" "$until" <"$D/gates.txt")" \
-        "$(not_held "$mark" "$until" "$D/gates.txt" "$D/log/cap.csv")"
+    move_of_edges "$t" "$words" "$up" "$down" edge1 edge2 "$mark" "$until"
     "$LAB" stop "$D" connector client >/dev/null || true
     check "$t, $words: edge1 is ready again" await 40 "ready" agent_ready edge1
 }

@@ -3,13 +3,8 @@
 # table_test.sh: what tells how an address moved, and the table of movers, on files made here: no lab is started.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-export SCENARIO_DIR=$tmp/lab KNOWN_LIMITS=$tmp/limits.md
-mkdir -p "$tmp"/{lab/log,out/runs}
-: >"$KNOWN_LIMITS"
-# shellcheck source=test/lab/scenarios/lib.sh
-. "$here/../../scenarios/lib.sh"
+# shellcheck source=test/lab/lib/offline.sh
+. "$here/../../lib/offline.sh"
 # shellcheck source=test/lab/lib/moves.sh
 . "$root/test/lab/lib/moves.sh"
 

@@ -15,13 +15,11 @@ scenario_agents
 # last_at_tun TRANSPORT: packets into the device have passed the gate, whether anybody reads them or not; the last one's time.
 last_at_tun() { awk -F, '$3 == "out" {t = $1} END {print t ? t : 0}' "$D/log/tun-$1.csv"; }
 renewed() { k admin get pi masque.edge1 -o 'jsonpath={.spec.renew.bootTimeMicros}'; }
-sending=''
 for t in ${TRANSPORTS:-h3 h2}; do
     mark=$(now_ns)
     session client edge1 -transport $t -once
     check "$t: the connector has a session" session_up client edge1 "$mark"
-    [ -n "$sending" ] || traffic "$(address_of client)"
-    sending=1
+    traffic_on
     check "$t: packets flow" flows client "$(now_ns)"
     device=$(k admin get ha masque.edge1.vpc-a -o 'jsonpath={.status.device}') # each instance epoch has its own
     "$LAB" run "$D" edge1 "cap-$t" "$PROBE" cap --if "$device" --prefix fd12:0:0:1::/64 --log "$D/log/tun-$t.csv"

@@ -12,23 +12,13 @@ set -euo pipefail
 . "$root/test/lab/accept/outage.sh"
 scenario_up --lease 10
 two_connectors
-pid=$(<"$D/api/apiserver.pid")
 part() { [[ ,${PARTS:-short,long,cut}, == *,$1,* ]]; }
-
-# stall SECONDS: of the API server; sets stopped and back
-stall() {
-    stopped=$(now_ns)
-    kill -STOP "$pid"
-    moment "API server stopped" "$stopped"
-    sleep "$1"
-    back=$(now_ns)
-    kill -CONT "$pid"
-    moment "API server goes on" "$back"
-}
 
 if part short; then
     pause_random 0 3000
-    stall 3.5
+    api_stop
+    sleep 3.5
+    api_go_on
     sleep 2
     until=$(($(now_ns) - 300000000))
     for n in 1 2; do
@@ -37,7 +27,9 @@ if part short; then
     done
 fi
 if part long; then
-    stall 13
+    api_stop
+    sleep 13
+    api_go_on
     for n in 1 2; do ended_and_back "stall" $n "$stopped" "$back"; done
 fi
 if part cut; then

@@ -13,14 +13,11 @@ scenario_agents
 "$LAB" binding "$D" acme site-1
 data_threads=(hf-data)
 for ((i = 1; i < $(sed -n 's/^LAB_THREADS=//p' "$D/lab.env"); i++)); do data_threads+=("hf-data$i"); done
-asked() { [ "$(eventfds edge1 agent)" -gt "$1" ] && now_ns; } # BEFORE: the data thread has told the control thread something
-sending=''
 for t in ${TRANSPORTS:-h3 h2}; do
     mark=$(now_ns)
     session client edge1 -transport $t -once
     check "$t: the connector has a session" session_up client edge1 "$mark"
-    [ -n "$sending" ] || traffic "$(address_of client)"
-    sending=1
+    traffic_on
     check "$t: packets flow" flows client "$(now_ns)"
     epoch=$(field .spec.epoch)
     "$LAB" freeze "$D" agent edge1 main # so that the request is there before the data thread stands still

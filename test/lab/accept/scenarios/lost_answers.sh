@@ -34,7 +34,6 @@ for n in 1 2; do "$LAB" stop "$D" connector "$(client_of $n)" >/dev/null || true
 "$LAB" stop "$D" send-1 vpc >/dev/null || true
 field() { k admin get rclaim -o json | jq -r '.items[] | select(.spec.connector == "site-1") | '"$1"' // empty'; } # of site-1's claim
 
-sending=''
 for t in ${TRANSPORTS:-h3 h2}; do
     echo "-- $t: an acquisition or takeover, the gate's status, the binding's status"
     for name in claim gate binding; do
@@ -49,8 +48,7 @@ for t in ${TRANSPORTS:-h3 h2}; do
         check "$t, $name: the answer is lost" await 15 "hit" caught edge1 1
         check "$t, $name: the connector has a session" session_up client edge1 "$mark" 15
         figure "session_$name" "$(ms_between "$mark" "$(jq .t <<<"$(session_up client edge1 "$mark")")")" 8000 "$t, $name: from the first request to a session"
-        [ -n "$sending" ] || traffic "$(address_of client)"
-        sending=1
+        traffic_on
         check "$t, $name: packets flow" flows client "$(now_ns)"
         pass
         [ $name = binding ] || { "$LAB" stop "$D" connector client >/dev/null || true; }

@@ -14,13 +14,11 @@ W=$(AUTH_W "$L")
 scenario_up --lease "$L"
 scenario_agents
 "$LAB" binding "$D" acme site-1
-sending=''
 for t in ${TRANSPORTS:-h3 h2}; do
     mark=$(now_ns)
     session client edge1 -transport $t -once
     check "$t: the connector has a session on edge1" session_up client edge1 "$mark"
-    [ -n "$sending" ] || traffic "$(address_of client)"
-    sending=1
+    traffic_on
     check "$t: packets flow" flows client "$(now_ns)"
     pause_random 0 3000
     epoch=$(field .spec.epoch)

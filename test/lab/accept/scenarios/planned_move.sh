@@ -13,13 +13,12 @@ set -euo pipefail
 scenario_up --lease 10
 scenario_agents
 "$LAB" binding "$D" acme site-1
-from=edge1 to=edge2 sending=''
+from=edge1 to=edge2
 for t in h3 h2; do
     mark=$(now_ns)
     "$LAB" start "$D" connector client site-1 -transport $t -edges "$from=[fd00:c::${from#edge}]:4433,$to=[fd00:c::${to#edge}]:4433"
     check "$t: the connector has a session on $from" session_up client $from "$mark"
-    [ -n "$sending" ] || traffic "$(address_of client)"
-    sending=1
+    traffic_on
     check "$t: packets flow" flows client "$(now_ns)"
     pause_random 500 3000
     mark=$(now_ns)
@@ -34,9 +33,7 @@ for t in h3 h2; do
     figure "gap_up_$t" "$up" 300 "$t: longest time without packets to the VPC" "$mark" "$until"
     figure "gap_down_$t" "$down" 300 "$t: longest time without packets to the connector" "$mark" "$until"
     [ -z "${ACCEPT:-}" ] || figure "withdrawn_$t" "$(remote_withdrawal $from "$mark")" 1000 "$t: no route through $from at the VPC's router, after $from has withdrawn it" "$mark" "$until"
-    gate_times >"$D/gates.txt"
-    move "Holdfast, $t" "planned: SIGTERM of the agent" "$up" "$down" "$(old_after_new "${from#edge}" "${to#edge}" "$mark" "$until" "$D/log/cap.csv")" \
-        "$(both_hold "$mark" "$until" <"$D/gates.txt")" "$(not_held "$mark" "$until" "$D/gates.txt" "$D/log/cap.csv")"
+    move_of_edges "$t" "planned: SIGTERM of the agent" "$up" "$down" $from $to "$mark" "$until"
     check "$t: the old epoch was released" test "$(field .status.closedReason)" = Confirmed
     "$LAB" stop "$D" connector client >/dev/null || true
     "$LAB" start "$D" agent $from

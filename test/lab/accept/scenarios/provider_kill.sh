@@ -34,10 +34,8 @@ for t in h3 h2; do
     check "$t: no overlap" hand_over $old $new "$killed"
     until=$(now_ns)
     [ -z "${ACCEPT:-}" ] || figure "withdrawn_$t" "$(remote_withdrawal $from "$killed")" 1000 "$t: no route through $from at the VPC's router, after $from has withdrawn it" "$killed" "$until"
-    gate_times >"$D/gates.txt"
-    move "Holdfast, $t" "SIGKILL of the agent; the connector asks the other edge at once" "$(ms_between "$(last_up $old)" "$(first_up $new "$killed")")" \
-        "$(ms_between "$(last_down $old)" "$(first_down $new "$killed")")" "$(old_after_new "${from#edge}" "${to#edge}" "$killed" "$until" "$D/log/cap.csv")" \
-        "$(both_hold "$killed" "$until" <"$D/gates.txt")" "$(not_held "$killed" "$until" "$D/gates.txt" "$D/log/cap.csv")"
+    move_of_edges "$t" "SIGKILL of the agent; the connector asks the other edge at once" "$(ms_between "$(last_up $old)" "$(first_up $new "$killed")")" \
+        "$(ms_between "$(last_down $old)" "$(first_down $new "$killed")")" $from $to "$killed" "$until"
     check "$t: the old epoch was confirmed closed, not waited for" test "$(field .status.closedReason)" = Confirmed
     "$LAB" kill -KILL "$D" connector $old 2>/dev/null || true # it may have noticed and ended
     "$LAB" stop "$D" connector $new >/dev/null || true

@@ -12,12 +12,9 @@ set -euo pipefail
 . "$root/test/lab/accept/outage.sh"
 scenario_up --lease 10
 two_connectors
-pid=$(<"$D/api/apiserver.pid")
 alive() { "$LAB" exec "$D" edge1 curl -gsf -m 1 'http://[fd00:c::1]:9780/livez' -o /dev/null && now_ns; }
 pause_random 0 3000
-stopped=$(now_ns)
-kill -STOP "$pid"
-moment "API server stopped" "$stopped"
+api_stop
 sleep 0.5
 "$LAB" kill -KILL "$D" agent edge1
 killed=$(now_ns)
@@ -30,9 +27,7 @@ gone=$(now_ns)
 moment "edge2's foundation killed" "$gone"
 "$LAB" start "$D" foundation edge2
 while [ $(($(now_ns) - stopped)) -lt 13000000000 ]; do sleep 0.1; done
-back=$(now_ns)
-kill -CONT "$pid"
-moment "API server goes on" "$back"
+api_go_on
 ended_and_back edge2 2 "$stopped" "$back"
 both=$(await 20 "packets" flows client "$back") || both=''
 check "packets of site-1 flow again" test -n "$both"

@@ -12,14 +12,12 @@ scenario_up --lease 10
 scenario_agents
 "$LAB" binding "$D" acme site-1
 suspended() { k operator patch cb acme.site-1 --type merge -p '{"spec":{"suspended":'"$1"'}}' >/dev/null && now_ns >"$D/answered"; }
-sending=''
 for t in h3 h2; do
     mark=$(now_ns)
     keeps_asking client edge1 -transport $t
     for round in 1 2 3; do
         check "$t, $round: the connector has a session" session_up client edge1 "$mark"
-        [ -n "$sending" ] || traffic "$(address_of client)"
-        sending=1
+        traffic_on
         check "$t, $round: packets flow" flows client "$(now_ns)"
         pause_random 0 700
         mark=$(now_ns)

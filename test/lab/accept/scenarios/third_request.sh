@@ -11,15 +11,12 @@ set -euo pipefail
 scenario_up --lease 10
 scenario_agents
 "$LAB" binding "$D" acme site-1
-asked() { [ "$(eventfds edge1 agent)" -gt "$1" ] && now_ns; } # BEFORE: the data thread has told the control thread something
 third() { jq -c 'select(.event == "'"$1"'")' "$D/log/client.third.log" 2>/dev/null | first_line; } # EVENT
-sending=''
 for t in ${TRANSPORTS:-h3 h2}; do
     mark=$(now_ns)
     session client edge1 -transport $t -once
     check "$t: the connector has a session" session_up client edge1 "$mark" 15
-    [ -n "$sending" ] || traffic "$(address_of client)"
-    sending=1
+    traffic_on
     check "$t: packets flow" flows client "$(now_ns)"
     pause_random 200 1200
     rm -f "$D/log/client.third.log"
